@@ -1,0 +1,1 @@
+"""Time-gated, chronological, reproducible evaluation of financial forecasting methods on Ray."""
