@@ -145,7 +145,9 @@ class ExchangeSessions:
         try:
             calendar = xc.get_calendar(code, start=first.isoformat(), end=last.isoformat())
         except xc.errors.InvalidCalendarName:
-            raise ClockError(f"unknown exchange calendar {code!r}; use a name of exchange_calendars, e.g. XSHG") from None
+            raise ClockError(
+                f"unknown exchange calendar {code!r}; use a name of exchange_calendars, e.g. XSHG"
+            ) from None
         except (ValueError, xc.errors.CalendarError) as error:
             raise ClockError(
                 f"the calendar of {code} does not cover {first} .. {last}: {error} "

@@ -7,6 +7,7 @@ forecasts are written and scored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -185,6 +186,55 @@ class Call:
     http_status: int | None
     list_cost_usd: float | None = field(default=None)
     """Price of the reply whether or not it came from the cache; summed into forecasts.cost_usd, not a column of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a benchmark: path below its root, SHA-256 of its bytes, rows; ``pinned`` is False if a known file differs."""
+
+    path: str
+    sha256: str
+    rows: int
+    pinned: bool | None = None
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents and securities as loaded, before any gate. ``present`` is False where the benchmark has no event file."""
+
+    documents: tuple[Document, ...]
+    stocks: Mapping[str, Stock]
+    present: bool = True
+
+
+@dataclass(frozen=True)
+class CaseSet:
+    """Catalysts in the order (decision instant, catalyst id), their outcomes by id, and the corpus they are asked about."""
+
+    name: str
+    catalysts: tuple[Catalyst, ...]
+    outcomes: Mapping[str, Outcome]
+    corpus: Corpus
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Everything loaded for one benchmark.
+
+    Attributes:
+        evaluation: the catalysts to forecast.
+        experience: resolved past cases that a memory may learn from, or None.
+        drop_copies: remove documents whose body repeats an earlier one of the same stock (before anything else).
+        files: every file read, with its SHA-256.
+        warnings: sentences for the user, with counts.
+    """
+
+    name: str
+    evaluation: CaseSet
+    experience: CaseSet | None
+    drop_copies: bool
+    files: tuple[DataFile, ...]
+    warnings: tuple[str, ...] = ()
 
 
 _UTC = pa.timestamp("us", tz="UTC")
