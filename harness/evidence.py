@@ -159,16 +159,18 @@ class EvidenceView:
 
 
 class ExperienceIndex:
-    """Resolved cases in the order in which their outcomes became known: (resolve time, decision time, id)."""
+    """Resolved cases in the order in which their outcomes became known: (resolve time, decision time, id).
 
-    def __init__(self, cases: CaseSet | None, evidence: EvidenceIndex | None, gate: Gate) -> None:
-        self.cases: list[ResolvedCase] = []
-        if cases is not None and evidence is not None:
-            self.cases = [
-                ResolvedCase(case, outcome, evidence.as_of(case.stock_id, case.time, gate).focal())
-                for case in cases.catalysts
-                if (outcome := cases.outcomes[case.catalyst_id]).label != DROPPED
-            ]
+    A case inside the deadband (``dropped``) is no experience. Its focal document is the one of its own decision time.
+    """
+
+    def __init__(self, *sets: tuple[CaseSet, EvidenceIndex]) -> None:
+        self.cases = [
+            ResolvedCase(case, outcome, evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal())
+            for cases, evidence in sets
+            for case in cases.catalysts
+            if (outcome := cases.outcomes[case.catalyst_id]).label != DROPPED
+        ]
         self.cases.sort(key=lambda r: (r.outcome.resolve_at, r.case.time.instant, r.case.catalyst_id))
 
     def as_of(self, case: Catalyst, gate: Gate) -> list[ResolvedCase]:

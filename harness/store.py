@@ -23,7 +23,11 @@ from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA, Statu
 
 Row = dict[str, Any]
 Key = tuple[str, int]
-_TABLES = {"calls": CALL_SCHEMA, "evidence": EVIDENCE_SCHEMA, "forecasts": FORECAST_SCHEMA}  # forecasts last: it commits
+_TABLES = {
+    "calls": CALL_SCHEMA,
+    "evidence": EVIDENCE_SCHEMA,
+    "forecasts": FORECAST_SCHEMA,
+}  # forecasts last: it commits
 _COMMIT = re.compile(r"forecasts-(\d{6})\.parquet")
 
 
@@ -36,7 +40,9 @@ def write_atomic(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise HarnessError(f"{path}: cannot be written ({error.strerror}); free space or choose another run.dir") from error
+        raise HarnessError(
+            f"{path}: cannot be written ({error.strerror}); free space or choose another run.dir"
+        ) from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -83,7 +89,9 @@ class CellStore:
         calls: list[Row] = []
         for number, _ in self._committed():
             evidence += [
-                row for row in self._part("evidence", number) if winners.get((row["catalyst_id"], row["epoch"])) == number
+                row
+                for row in self._part("evidence", number)
+                if winners.get((row["catalyst_id"], row["epoch"])) == number
             ]
             calls += self._part("calls", number)
         forecasts = sorted(
@@ -165,4 +173,6 @@ class RunDirectory:
             except ValueError:
                 raise ConfigError(f"{path}: not valid JSON; move it away and run again") from None
         files = {(f["benchmark"], f["path"], f["sha256"]): f for f in [*old.get("data", []), *data]}
-        write_json(path, {**values, "cells": {**old.get("cells", {}), **cells}, "data": [files[k] for k in sorted(files)]})
+        write_json(
+            path, {**values, "cells": {**old.get("cells", {}), **cells}, "data": [files[k] for k in sorted(files)]}
+        )

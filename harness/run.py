@@ -1,0 +1,122 @@
+"""Run jobs in a run directory: resume, one Ray session, manifest."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from harness.cell import CellResult, Job
+from harness.progress import ProgressDisplay
+from harness.records import Status
+from harness.session import Session
+from harness.store import RunDirectory
+
+PACKAGES = (
+    "ray",
+    "pandas",
+    "pyarrow",
+    "openai",
+    "numpy",
+    "scikit-learn",
+    "hydra-core",
+    "tenacity",
+    "exchange_calendars",
+)
+EXIT_OK, EXIT_INCOMPLETE, EXIT_USAGE, EXIT_BUDGET, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What became of every cell, and the exit code that says so."""
+
+    cells: Sequence[CellResult]
+    interrupted: bool
+
+    @property
+    def exit_code(self) -> int:
+        if self.interrupted:
+            return EXIT_INTERRUPTED
+        if any(c.status == "failed" for c in self.cells):
+            return EXIT_INCOMPLETE
+        if any(c.counts.get(Status.BUDGET) for c in self.cells):
+            return EXIT_BUDGET
+        return EXIT_OK if all(c.status == "complete" for c in self.cells) else EXIT_INCOMPLETE
+
+
+def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, command: Sequence[str]) -> RunResult:
+    """Run what is missing of ``jobs``; cells whose rows are all there start nothing.
+
+    Raises:
+        ConfigError: the directory is not writable or another run holds it.
+    """
+    started = datetime.now(UTC)
+    directory.lock()
+    display = ProgressDisplay(console)
+    answered = {job.spec.name: _answered(job, directory) for job in jobs}
+    total = sum(len(job.plan()) for job in jobs)
+    for job in jobs:
+        if answered[job.spec.name]:
+            display.say(f"{job.spec.name}: resumed {answered[job.spec.name]}/{len(job.plan())}")
+    if sum(answered.values()):
+        display.say(f"resumed {sum(answered.values())}/{total}")
+    with display, Session(directory, jobs[0].spec.config.cluster, display) as session:
+        _write_manifest(directory, jobs, started, None, command, session.resources)
+        results = session.run(jobs)
+        _write_manifest(directory, jobs, started, datetime.now(UTC), command, session.resources)
+    return RunResult(results, session.interrupted)
+
+
+def _answered(job: Job, directory: RunDirectory) -> int:
+    finished = directory.cell(job.spec.name).finished()
+    return sum((case.catalyst_id, epoch) in finished for case, epoch in job.plan())
+
+
+def _write_manifest(
+    directory: RunDirectory,
+    jobs: Sequence[Job],
+    started: datetime,
+    finished: datetime | None,
+    command: Sequence[str],
+    resources: Mapping[str, float],
+) -> None:
+    directory.update_manifest(
+        {
+            "versions": {"python": platform.python_version(), **{p: metadata.version(p) for p in PACKAGES}},
+            "git_commit": _git_commit(),
+            "command": [Path(sys.executable).name, "launch.py", *command],
+            "started_at": started.isoformat(),
+            "finished_at": finished.isoformat() if finished else None,
+            "ray": dict(sorted(resources.items())),
+        },
+        {job.spec.name: job.spec.config.model_dump(mode="json", by_alias=True) for job in jobs},
+        [_data_row(job, file) for job in jobs for file in job.benchmark.files],
+    )
+
+
+def _data_row(job: Job, file: Any) -> dict[str, Any]:
+    return {
+        "benchmark": job.benchmark.name,
+        "path": file.path,
+        "sha256": file.sha256,
+        "rows": file.rows,
+        "pinned": file.pinned,
+    }
+
+
+def _git_commit() -> str | None:
+    """Commit of the code that runs, None outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None

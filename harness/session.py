@@ -1,0 +1,222 @@
+"""One Ray session for all cells: gateways, embedders and workers as actors, joined here.
+
+An endpoint's gateway and an embedder's service are one actor each, so limits, the reply cache and identical requests are
+shared by every cell of the session. Workers are async actors without CPUs that run many cells at once: they wait on
+the network most of the time. Cells are spread over the workers; their rows are written where they run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import types
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from harness.cell import BenchmarkIndex, CellResult, CellRun, CellSpec, Job, Progress
+from harness.config import ClusterSettings, Component, build, digest
+from harness.embed import Embedder, VectorsAtHand, VectorService, VectorStore
+from harness.errors import HarnessError
+from harness.gateway.actor import GatewayClient, start_gateway
+from harness.gateway.core import Gateway
+from harness.method import Vectors
+from harness.progress import ProgressDisplay
+from harness.records import Call
+from harness.rehearsal import start_rehearsal
+from harness.store import RunDirectory
+
+POLL_SECONDS = 0.5
+
+
+class EmbedderActor:
+    """An embedder's vector service in a process of its own."""
+
+    def __init__(self, component: Component, path: str) -> None:
+        self._embedder: Embedder = build(component, "embedder")
+        self._path = Path(path)
+        self._service: VectorService | None = None
+
+    async def vectors(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        if self._service is None:  # built in the event loop it lives in
+            gateway = Gateway(self._embedder.endpoint) if self._embedder.endpoint else None
+            self._service = VectorService(self._embedder, VectorStore(self._path), gateway)
+        return await self._service.vectors(texts)
+
+
+class Worker:
+    """Runs cells, several at a time, in one process."""
+
+    def __init__(
+        self, run_dir: str, gateways: Mapping[str, GatewayClient], embedders: Mapping[str, Any], cells_at_once: int
+    ) -> None:
+        self._run_dir = RunDirectory(run_dir)
+        self._gateways = gateways
+        self._embedders = embedders
+        self._slots = asyncio.Semaphore(cells_at_once)
+        self._indexes: dict[str, asyncio.Task[BenchmarkIndex]] = {}
+        self._vectors: dict[str, VectorsAtHand] = {}
+        self._runs: dict[str, CellRun] = {}
+        self._stopping = False
+
+    async def run(self, spec: CellSpec, gateway: str, embedder: str, benchmark: Sequence[Any]) -> CellResult:
+        """Run one cell. ``benchmark`` holds a reference, so that each benchmark is fetched and indexed once a worker."""
+        async with self._slots:
+            index = await self._index(benchmark[0])
+            vectors = self._vectors.setdefault(embedder, VectorsAtHand(self._embedders[embedder].vectors.remote))
+            store = self._run_dir.cell(spec.name)
+            run = CellRun(spec, index, self._gateways[gateway], vectors, store)
+            self._runs[spec.name] = run
+            if self._stopping:
+                run.stop()
+            return await run.run()
+
+    async def progress(self) -> dict[str, Progress]:
+        return {name: run.progress for name, run in self._runs.items()}
+
+    async def stop(self) -> None:
+        """No new forecast in any cell."""
+        self._stopping = True
+        for run in self._runs.values():
+            run.stop()
+
+    async def _index(self, reference: Any) -> BenchmarkIndex:
+        async def load() -> BenchmarkIndex:
+            return await asyncio.to_thread(BenchmarkIndex.of, await reference)
+
+        key = reference.hex()
+        if key not in self._indexes:
+            self._indexes[key] = asyncio.create_task(load())
+        return await self._indexes[key]
+
+
+class Session:
+    """Starts Ray, the endpoints' gateways, the embedders and the workers; runs jobs; stops cleanly."""
+
+    def __init__(self, run_dir: RunDirectory, cluster: ClusterSettings, display: ProgressDisplay) -> None:
+        self._run_dir = run_dir
+        self._cluster = cluster
+        self._display = display
+        self._exit = ExitStack()
+        self._gateways: dict[str, GatewayClient] = {}
+        self._embedders: dict[str, Any] = {}
+        self.interrupted = False
+        self.resources: dict[str, float] = {}
+
+    def __enter__(self) -> Session:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        if not ray.is_initialized():
+            ray.init(
+                address=self._cluster.address or "local",
+                namespace="harness",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="warning",
+                configure_logging=False,
+                **({} if self._cluster.address else {"object_store_memory": self._cluster.object_store_mb << 20}),
+            )
+            self._exit.callback(ray.shutdown)
+        self.resources = {k: v for k, v in ray.cluster_resources().items() if not k.startswith("node:")}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
+
+    def run(self, jobs: Sequence[Job]) -> list[CellResult]:
+        """Run all jobs at once and wait for them; a first Ctrl-C stops cleanly, a second at once."""
+        with self._interruptible():
+            references = {id(b): ray.put(b) for b in {id(j.benchmark): j.benchmark for j in jobs}.values()}
+            names = [(self._gateway(job), self._embedder(job)) for job in jobs]
+            workers = [self._worker() for _ in range(min(self._cluster.workers, len(jobs)))]
+            pending = {
+                workers[i % len(workers)].run.remote(job.spec, *names[i], [references[id(job.benchmark)]]): job
+                for i, job in enumerate(jobs)
+            }
+            return self._join(pending, workers)
+
+    def _join(self, pending: dict[Any, Job], workers: Sequence[Any]) -> list[CellResult]:
+        results: list[CellResult] = []
+        told = False
+        while pending:
+            ready, _ = ray.wait(list(pending), timeout=POLL_SECONDS)
+            for reference in ready:
+                results.append(self._result(reference, pending.pop(reference)))
+            if self.interrupted and not told:
+                told = True
+                self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
+                self._stop(workers)
+            self._display.update(self._progress(workers))
+        return results
+
+    def _result(self, reference: Any, job: Job) -> CellResult:
+        try:
+            result: CellResult = ray.get(reference)
+        except (ray.exceptions.RayError, HarnessError) as error:
+            remedy = "run the same command again: finished rows are kept"
+            return CellResult(job.spec.name, "failed", {}, 0, 0, f"{type(error).__name__}: {error}", remedy)
+        note = f": {result.reason}" if result.reason else ""
+        self._display.say(f"{result.status:10} {result.cell}{note}")
+        return result
+
+    def _progress(self, workers: Sequence[Any]) -> dict[str, Progress]:
+        """Counts by cell; a worker that is gone or busy is left out of this one update."""
+        asked = [worker.progress.remote() for worker in workers]
+        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=POLL_SECONDS)
+        cells: dict[str, Progress] = {}
+        for reference in ready:
+            try:
+                cells |= ray.get(reference)
+            except ray.exceptions.RayActorError:
+                continue
+        return cells
+
+    def _stop(self, workers: Sequence[Any]) -> None:
+        for worker in workers:
+            worker.stop.remote()
+        for gateway in self._gateways.values():
+            gateway.stop()
+
+    def _gateway(self, job: Job) -> str:
+        """Key of the gateway for the job's backbone, started on first use."""
+        endpoint = job.spec.config.backbone
+        key = digest(endpoint.model_dump(mode="json"))
+        if key not in self._gateways:
+            if endpoint.rehearsal and endpoint.base_url is None:
+                server = start_rehearsal(endpoint)
+                self._exit.callback(server.stop)
+                endpoint = endpoint.model_copy(update={"base_url": server.base_url})
+            self._gateways[key] = start_gateway(
+                endpoint, self._run_dir.cache / f"replies-{endpoint.name}.sqlite", job.spec.config.run.budget_usd
+            )
+        return key
+
+    def _embedder(self, job: Job) -> str:
+        component = job.spec.config.embedder
+        key = digest(component.model_dump(mode="json", by_alias=True))
+        if key not in self._embedders:
+            actor = ray.remote(num_cpus=0, max_concurrency=1000)(EmbedderActor)
+            path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
+            self._embedders[key] = actor.remote(component, str(path))
+        return key
+
+    def _worker(self) -> Any:
+        actor = ray.remote(num_cpus=0, max_concurrency=1000)(Worker)
+        return actor.remote(str(self._run_dir.path), self._gateways, self._embedders, self._cluster.cells_per_worker)
+
+    def _interruptible(self) -> ExitStack:
+        """First SIGINT or SIGTERM asks for a clean stop, the second raises KeyboardInterrupt."""
+        stack = ExitStack()
+
+        def handle(number: int, frame: types.FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            stack.callback(signal.signal, number, signal.signal(number, handle))
+        return stack

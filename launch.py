@@ -1,0 +1,114 @@
+"""Evaluate forecasting methods: compose the configuration, run all cells in one Ray session, write the report.
+
+    python launch.py method=zero_shot backbone=rehearsal benchmark=sample
+    python launch.py -m 'method=glob(*)' backbone=a,b 'benchmark=glob(*)' run.dir=runs/grid
+    python launch.py experiment=demo
+
+Hydra only composes: its task collects the configuration of a cell and returns. After Hydra is done all cells run together.
+Exit codes: 0 all cells complete; 1 a cell failed or is incomplete; 2 bad usage, configuration or data; 3 budget reached;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+
+import reports
+from harness.errors import ConfigError, HarnessError
+from harness.plan import Composed, make_jobs, validated
+from harness.run import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
+from harness.store import RunDirectory
+
+CONF = Path(__file__).resolve().parent / "conf"
+
+
+def compose(arguments: Sequence[str]) -> list[Composed]:
+    """The configurations that ``arguments`` ask for: one, or all of a sweep.
+
+    Raises:
+        ConfigError: Hydra refused the arguments (it has printed why), or a value cannot be resolved.
+    """
+    composed: list[Composed] = []
+    errors: list[str] = []
+
+    @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+    def collect(config: DictConfig) -> None:
+        overrides = list(HydraConfig.get().overrides.task)
+        try:
+            raw = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+        except OmegaConfBaseException as error:
+            errors.append(f"{' '.join(overrides)}: {error}")
+            return
+        assert isinstance(raw, dict)
+        composed.append(Composed({str(key): value for key, value in raw.items()}, overrides))
+
+    with tempfile.TemporaryDirectory() as scratch:  # Hydra insists on a directory of its own; results never go there
+        outputs = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'", "hydra.output_subdir=null"]
+        sys.argv = [sys.argv[0], *arguments, *outputs]
+        try:
+            collect()
+        except SystemExit as stop:
+            if stop.code not in (0, None):
+                raise ConfigError("the command line or a YAML was not accepted (see above)") from None
+    if errors:
+        raise ConfigError("\n".join(errors))
+    return composed
+
+
+def run(arguments: Sequence[str], console: Console) -> int:
+    """Run the cells that ``arguments`` ask for and report; returns the exit code.
+
+    Raises:
+        HarnessError: bad usage, configuration or data; nothing was called.
+    """
+    configs = validated(compose(arguments))
+    if not configs:
+        return EXIT_OK  # --help, --cfg
+    if configs[0].run.mode != "run":
+        raise ConfigError(f"run.mode={configs[0].run.mode}: not available in this version; use run.mode=run")
+    jobs = make_jobs(configs, lambda text: say(console, text))
+    directory = RunDirectory(configs[0].run.dir)
+    result = run_jobs(jobs, directory, console, arguments)
+    report = reports.build([directory.path], directory.report)
+    reports.print_terminal(report)
+    tell_what_is_left(result, console)
+    say(console, f"report: {directory.report / 'report.html'}")
+    return result.exit_code
+
+
+def tell_what_is_left(result: RunResult, console: Console) -> None:
+    """Name every cell that is not complete, why, and how to go on."""
+    for cell in result.cells:
+        if cell.status != "complete":
+            say(console, f"{cell.status}: {cell.cell}\n  why: {cell.reason}\n  what to do: {cell.remedy}")
+
+
+def say(console: Console, text: str) -> None:
+    """Print ``text`` as it stands: no markup, no cutting."""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command line; returns the exit code."""
+    console = Console(stderr=True)
+    try:
+        return run(arguments, console)
+    except HarnessError as error:
+        say(console, f"error: {error}")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        say(console, "aborted: calls in flight may be paid again; run the same command again to resume")
+        return EXIT_INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Forecasting methods: one file each, chosen by a YAML in ``conf/method/``."""
