@@ -104,7 +104,7 @@ class VectorStore:
         found: dict[bytes, Vectors] = {}
         for start in range(0, len(keys), 500):
             some = keys[start : start + 500]
-            query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608
+            query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
             found |= {key: np.frombuffer(value, dtype="<f4") for key, value in self._db.execute(query, some)}
         return found
 

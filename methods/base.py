@@ -51,7 +51,7 @@ def _environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(PROMPTS, encoding="utf-8"),
         undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701
+        autoescape=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=False,
