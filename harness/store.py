@@ -1,0 +1,168 @@
+"""The run directory: parts written as rows finish, files exported from them, the manifest, one run at a time.
+
+A cell's truth is ``cells/<cell>/parts/``. Each flush is one numbered part of three Parquet files, written to a temporary
+name and renamed; ``forecasts-N`` is written last and commits the part, so a kill leaves either a whole part or none that
+counts. ``forecasts.parquet``, ``evidence.parquet`` and ``calls.parquet`` are exports of the parts, replaced atomically.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import ConfigError, HarnessError
+from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA, Status
+
+Row = dict[str, Any]
+Key = tuple[str, int]
+_TABLES = {"calls": CALL_SCHEMA, "evidence": EVIDENCE_SCHEMA, "forecasts": FORECAST_SCHEMA}  # forecasts last: it commits
+_COMMIT = re.compile(r"forecasts-(\d{6})\.parquet")
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data`` so that a reader sees the old or the new file, never a torn one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise HarnessError(f"{path}: cannot be written ({error.strerror}); free space or choose another run.dir") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write strict JSON (no NaN), keys in the given order, atomically."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=str)
+    write_atomic(path, (text + "\n").encode("utf-8", "replace"))
+
+
+def _write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink, compression="zstd")
+    write_atomic(path, sink.getvalue().to_pybytes())
+
+
+def _read_table(path: Path) -> list[Row]:
+    rows: list[Row] = pq.read_table(path).to_pylist()
+    return rows
+
+
+class CellStore:
+    """Rows of one cell. One writer; readers may look at any time."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.parts = directory / "parts"
+        self._next = max((n for n, _ in self._committed()), default=-1) + 1
+
+    def append(self, forecasts: Sequence[Row], evidence: Sequence[Row], calls: Sequence[Row]) -> None:
+        """Write one part. ``forecasts`` may be empty (calls of a build); the part counts once its last file is there."""
+        for table, rows in (("calls", calls), ("evidence", evidence), ("forecasts", forecasts)):
+            if rows or table == "forecasts":
+                _write_table(self.parts / f"{table}-{self._next:06d}.parquet", rows, _TABLES[table])
+        self._next += 1
+
+    def finished(self) -> dict[Key, Row]:
+        """Rows that the model has answered, by (catalyst_id, epoch): they are never asked again."""
+        return {key: row for key, (row, _) in self._latest().items() if Status(row["status"]).final}
+
+    def export(self) -> list[Row]:
+        """Write the three Parquet files from the parts and return the forecasts, in order of (decision time, id, epoch)."""
+        latest = self._latest()
+        winners = {key: number for key, (_, number) in latest.items()}
+        evidence: list[Row] = []
+        calls: list[Row] = []
+        for number, _ in self._committed():
+            evidence += [
+                row for row in self._part("evidence", number) if winners.get((row["catalyst_id"], row["epoch"])) == number
+            ]
+            calls += self._part("calls", number)
+        forecasts = sorted(
+            (row for row, _ in latest.values()), key=lambda r: (r["decision_time"], r["catalyst_id"], r["epoch"])
+        )
+        place = {(row["catalyst_id"], row["epoch"]): i for i, row in enumerate(forecasts)}
+        evidence.sort(key=lambda r: place[(r["catalyst_id"], r["epoch"])])  # stable: prompt order within a row
+        calls.sort(key=lambda r: (place.get((r["catalyst_id"], r["epoch"]), -1), str(r["sent_at"] or "")))
+        for table, rows in (("evidence", evidence), ("calls", calls), ("forecasts", forecasts)):
+            _write_table(self.directory / f"{table}.parquet", rows, _TABLES[table])
+        return forecasts
+
+    def _committed(self) -> list[tuple[int, Path]]:
+        if not self.parts.is_dir():
+            return []
+        found = ((_COMMIT.fullmatch(p.name), p) for p in self.parts.iterdir())
+        return sorted((int(match.group(1)), path) for match, path in found if match)
+
+    def _part(self, table: str, number: int) -> list[Row]:
+        path = self.parts / f"{table}-{number:06d}.parquet"
+        return _read_table(path) if path.exists() else []
+
+    def _latest(self) -> dict[Key, tuple[Row, int]]:
+        """The row that counts for each key with its part: a finished row is never replaced, else the newest wins."""
+        latest: dict[Key, tuple[Row, int]] = {}
+        for number, path in self._committed():
+            for row in _read_table(path):
+                key = (row["catalyst_id"], row["epoch"])
+                if key not in latest or not Status(latest[key][0]["status"]).final:
+                    latest[key] = (row, number)
+        return latest
+
+
+class RunDirectory:
+    """A run directory, held by one run at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser().absolute()
+        self._lock: IO[str] | None = None
+
+    def lock(self) -> None:
+        """Create the directory and take it for this process (released by the system when the process ends).
+
+        Raises:
+            ConfigError: not writable, or another run holds it.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise ConfigError(f"run.dir={self.path}: not writable ({error.strerror}); choose another run.dir") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.close()
+            raise ConfigError(
+                f"run.dir={self.path}: another run is writing there; wait for it, or choose another run.dir"
+            ) from None
+        self._lock = handle
+
+    def cell(self, name: str) -> CellStore:
+        return CellStore(self.path / "cells" / name)
+
+    @property
+    def cache(self) -> Path:
+        return self.path / "cache"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report"
+
+    def update_manifest(self, values: Mapping[str, Any], cells: Mapping[str, Any], data: Iterable[Row]) -> None:
+        """Add this run to ``manifest.json``: cells of earlier runs in the same directory stay."""
+        path = self.path / "manifest.json"
+        old: dict[str, Any] = {}
+        if path.exists():
+            try:
+                old = json.loads(path.read_text("utf-8"))
+            except ValueError:
+                raise ConfigError(f"{path}: not valid JSON; move it away and run again") from None
+        files = {(f["benchmark"], f["path"], f["sha256"]): f for f in [*old.get("data", []), *data]}
+        write_json(path, {**values, "cells": {**old.get("cells", {}), **cells}, "data": [files[k] for k in sorted(files)]})
