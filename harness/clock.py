@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -71,7 +71,10 @@ def parse_stamp(text: object, tz: str) -> Stamp:
     except ValueError as error:
         raise ClockError(f"impossible timestamp {text!r}: {error}") from None
     granularity = Granularity.DAY if not hour else Granularity.SECOND if second else Granularity.MINUTE
-    instant = datetime.combine(local_day, clock, tzinfo=zone(tz)).astimezone(UTC)
+    try:
+        instant = datetime.combine(local_day, clock, tzinfo=zone(tz)).astimezone(UTC)
+    except OverflowError:
+        raise ClockError(f"impossible timestamp {text!r}: outside the years that can be computed with") from None
     return Stamp(text.strip(), instant, local_day, granularity)
 
 
@@ -204,20 +207,22 @@ def exchange_sessions(code: str, first_year: int, last_year: int) -> ExchangeSes
 
 
 def sessions_for(code: str, days: list[date]) -> ExchangeSessions:
-    """Sessions that cover all decision ``days`` and a year beyond, for resolving them.
+    """Sessions that cover all decision ``days`` and the year after, for resolving them.
 
     Raises:
         ClockError: unknown exchange, or a day beyond its calendar.
     """
     if not days:
         raise ClockError(f"no days to load the calendar of {code} for")
-    return exchange_sessions(code, min(days).year, (max(days) + timedelta(days=366)).year)
+    return exchange_sessions(code, min(days).year, min(max(days).year + 1, date.max.year))
 
 
 def _calendar_end(code: str, wanted: date) -> date:
     """The earlier of ``wanted`` and the last date exchange_calendars knows for ``code`` (XSHG stops at a fixed year end)."""
     import exchange_calendars as xc
 
+    if code not in xc.get_calendar_names():
+        raise ClockError(f"unknown exchange calendar {code!r}; use a name of exchange_calendars, e.g. XSHG")
     factory = xc.calendar_utils._default_calendar_factories.get(xc.resolve_alias(code))
     bound = factory.bound_max() if factory is not None else None
     return wanted if bound is None else min(wanted, bound.date())

@@ -1,0 +1,142 @@
+"""The way in: a benchmark's YAML → files → checked records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from benchmarks.catalysts import Draft, read_catalysts, settle
+from benchmarks.corpus import Evidence, read_documents, read_stocks
+from benchmarks.files import Folder, open_folder
+from benchmarks.markets import Markets, markets_of
+from benchmarks.params import CaseFiles, Parameters, parse
+from benchmarks.prices import PricePath, read_prices
+from benchmarks.problems import Problems
+from benchmarks.sources import EvidenceRows, catalyst_rows, evidence_rows, price_rows
+from harness.errors import DataError
+from harness.records import Benchmark, CaseSet, Corpus
+
+
+def load(**values: Any) -> Benchmark:
+    """Load and check a benchmark; the ``_target_`` of every ``conf/benchmark/*.yaml``.
+
+    Args:
+        values: the keys of ``benchmarks.Parameters``.
+
+    Returns:
+        Typed records in an order that does not depend on the order of rows in the files.
+
+    Raises:
+        ConfigError: an unknown key, a wrong value, or no root.
+        DataError: a file that cannot be read, or bad rows, all of them named (the first ten in full).
+    """
+    container = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
+    assert isinstance(container, Mapping)
+    return load_checked(parse({str(key): value for key, value in container.items()}))
+
+
+def load_checked(parameters: Parameters) -> Benchmark:
+    """As ``load``, for parameters that are checked already."""
+    folder = open_folder(parameters)
+    problems = Problems(parameters.name)
+    evidence: dict[object, Evidence] = {}
+    evaluation = _read(folder, parameters, parameters.eval, "benchmark", parameters.resolve, evidence, problems)
+    past = parameters.experience
+    experience = (
+        _read(folder, past, past.catalysts, "benchmark.experience", parameters.resolve, evidence, problems)
+        if past
+        else None
+    )
+    problems.stop_if_any()
+    cases = _settle(evaluation, parameters.resolve, problems)
+    past_cases = _settle(experience, parameters.resolve, problems) if experience else None
+    problems.stop_if_any()
+    _refuse_shared_cases(cases, past_cases)
+    return Benchmark(
+        name=parameters.name,
+        evaluation=cases,
+        experience=past_cases,
+        drop_copies=parameters.drop_copies,
+        files=tuple(folder.files[name] for name in sorted(folder.files)),
+        warnings=(*folder.warnings, *evaluation.warnings, *(experience.warnings if experience else ())),
+    )
+
+
+@dataclass(frozen=True)
+class _Cases:
+    """A set of cases whose rows are checked, before the calendar is asked."""
+
+    name: str
+    markets: Markets
+    drafts: Sequence[Draft]
+    evidence: Evidence
+    paths: Mapping[str, PricePath]
+    warnings: tuple[str, ...]
+
+
+def _read(
+    folder: Folder,
+    files: CaseFiles,
+    catalysts: str,
+    key: str,
+    resolve: str,
+    cache: dict[object, Evidence],
+    problems: Problems,
+) -> _Cases:
+    markets = markets_of(files, key)
+    rows = catalyst_rows(folder, files, catalysts)
+    # Evaluation and experience of astock share one corpus: read, check and hold it once.
+    identity = (files.event, files.stocks, files.format, files.market, files.calendar)
+    if identity not in cache:
+        cache[identity] = _evidence(evidence_rows(folder, files, key), markets, problems)
+    evidence = cache[identity]
+    paths = read_prices(price_rows(folder, files, key), problems)
+    needs_resolve_date = files.format == "released" or resolve == "released"
+    drafts = read_catalysts(rows, files, markets, evidence, needs_resolve_date, problems)
+    return _Cases(files.name, markets, drafts, evidence, paths, _warnings(files, key, drafts, evidence))
+
+
+def _evidence(rows: EvidenceRows, markets: Markets, problems: Problems) -> Evidence:
+    stocks, stated = read_stocks(rows.stocks, markets, problems)
+    complete = rows.stocks_file is not None and not rows.partial
+    documents = read_documents(rows.documents or (), stated, markets, stocks if complete else None, problems)
+    corpus = Corpus(documents, dict(sorted(stocks.items())), present=rows.documents is not None)
+    return Evidence(corpus, stated, complete, rows.stocks_file)
+
+
+def _warnings(files: CaseFiles, key: str, drafts: Sequence[Draft], evidence: Evidence) -> tuple[str, ...]:
+    """At most one sentence on missing documents and stocks, with counts."""
+    who = f"{key} {files.name}"
+    n = len(drafts)
+    unknown = sum(draft.catalyst.stock_id not in evidence.corpus.stocks for draft in drafts)
+    nameless = f"{unknown} of {n} catalysts are of stocks without an entry and go by their id"
+    if not evidence.corpus.present:
+        names = " or ".join(name for name in files.event if name) or "none is set"
+        return (f"{who}: no event file ({names}): {n} of {n} catalysts have no event text; {nameless}.",)
+    if unknown:
+        source = f"{evidence.stocks_file} is partial" if evidence.stocks_file else "no file lists the stocks"
+        return (f"{who}: {source}: {nameless}.",)
+    return ()
+
+
+def _settle(cases: _Cases, resolve: str, problems: Problems) -> CaseSet:
+    outcomes = settle(cases.drafts, cases.markets, cases.paths, resolve, problems)
+    catalysts = tuple(draft.catalyst for draft in cases.drafts)
+    return CaseSet(cases.name, catalysts, outcomes, cases.evidence.corpus)
+
+
+def _refuse_shared_cases(evaluation: CaseSet, experience: CaseSet | None) -> None:
+    """A case to be forecast must not be among those a memory learns from.
+
+    Raises:
+        DataError: a catalyst id is in both.
+    """
+    shared = sorted(evaluation.outcomes.keys() & (experience.outcomes.keys() if experience else set()))
+    if shared:
+        raise DataError(
+            f"benchmark {evaluation.name}: {len(shared)} catalysts are in the evaluation and in the experience, e.g. "
+            f"{shared[0]}; take them out of one of the two files."
+        )
