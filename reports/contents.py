@@ -1,0 +1,185 @@
+"""Which tables the report holds, and what stands in their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.records import Status
+from reports.audit import Tally
+from reports.labels import backbone_name, display_names, label, titled
+from reports.published import Comparison
+from reports.scores import Score
+from reports.tables import Column, Table
+
+_WHO = (
+    Column("benchmark", "Benchmark"),
+    Column("backbone", "Backbone"),
+    Column("method", "Method"),
+)
+_IDENTITY = tuple(Column(key, key, shown=False) for key in ("cell", "gate", "memory", "embedder", "seed", "label"))
+
+
+def tables(scores: Sequence[Score], comparisons: Sequence[Comparison], tallies: Sequence[Tally]) -> tuple[Table, ...]:
+    """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind."""
+    return (
+        results(scores),
+        calibration(scores),
+        published(scores, comparisons),
+        audited(scores, tallies),
+        states(scores),
+    )
+
+
+def results(scores: Sequence[Score]) -> Table:
+    """Coverage, Acc, MCC and macro F1 with 95 % intervals, as in the paper's Table 1."""
+    return Table(
+        "results",
+        titled("Results: accuracy, MCC and macro F1 with 95 % intervals", scores),
+        (
+            *_WHO,
+            Column("n", "n", "int"),
+            Column("n_scored", "Scored", "int"),
+            Column("coverage", "Coverage %", "percent"),
+            Column("acc", "Acc %", "percent", ci="acc_ci"),
+            Column("mcc", "MCC", "decimal", ci="mcc_ci"),
+            Column("f1_macro", "Macro F1 %", "percent", ci="f1_ci"),
+            Column("positive_share", "Says positive %", "percent"),
+            Column("base_rate", "Base rate %", "percent"),
+            Column("notes", "Notes"),
+            *_IDENTITY,
+        ),
+        _cells(scores),
+        "Acc: Wilson interval. MCC and macro F1: percentile bootstrap over catalysts. Base rate: share of positive labels, "
+        "the accuracy of always answering positive.",
+    )
+
+
+def calibration(scores: Sequence[Score]) -> Table:
+    """Quality of the probabilities, and what they cost."""
+    return Table(
+        "calibration_and_cost",
+        titled("Calibration of the probabilities, tokens and cost", scores),
+        (
+            *_WHO,
+            Column("brier", "Brier", "decimal"),
+            Column("log_loss", "Log loss", "decimal"),
+            Column("ece", "ECE", "decimal"),
+            Column("tokens_final_mean", "Tokens, final call (mean)", "int"),
+            Column("tokens_total", "Tokens, all calls", "int"),
+            Column("cost_usd", "Cost US$", "usd"),
+            Column("notes", "Notes"),
+            *_IDENTITY,
+        ),
+        _cells(scores),
+        "Brier, log loss (nats) and ECE (10 equal-count bins) over rows with a probability; lower is better. "
+        "Tokens and cost are sums over forecast rows; cost is at list price, cached or not.",
+    )
+
+
+def published(scores: Sequence[Score], comparisons: Sequence[Comparison]) -> Table:
+    """Our cell beside the paper's row."""
+    names = display_names(scores)
+    rows = tuple(
+        {
+            **_row(c.score, scores, names),
+            "table": c.published.table,
+            "published_method": c.published.method,
+            "published_backbone": f"published with {c.published.backbone}",
+            "acc_published": c.published.acc,
+            "mcc_published": c.published.mcc,
+            "f1_published": c.published.f1_macro,
+            "comparable": c.comparable,
+            "verdict": _verdict(c),
+        }
+        for c in comparisons
+    )
+    return Table(
+        "published",
+        titled("Beside the published figures", [c.score for c in comparisons]),
+        (
+            *_WHO,
+            Column("acc", "Acc %, here", "percent", ci="acc_ci"),
+            Column("acc_published", "Acc %, paper", "percent"),
+            Column("verdict", "Published Acc in our interval"),
+            Column("mcc", "MCC, here", "decimal"),
+            Column("mcc_published", "MCC, paper", "decimal"),
+            Column("f1_macro", "F1 %, here", "percent"),
+            Column("f1_published", "F1 %, paper", "percent"),
+            Column("published_backbone", "Paper's row"),
+            Column("published_method", "Paper's method"),
+            Column("table", "Paper's table"),
+            Column("notes", "Notes"),
+            Column("comparable", "comparable", "flag", shown=False),
+            *_IDENTITY,
+        ),
+        rows,
+        "A row is comparable only if the cell ran on the backbone that the paper names.",
+    )
+
+
+def _verdict(c: Comparison) -> str:
+    if not c.comparable:
+        return "not comparable"
+    return "unknown" if c.published_in_ci is None else "yes" if c.published_in_ci else "no"
+
+
+def audited(scores: Sequence[Score], tallies: Sequence[Tally]) -> Table:
+    """Verdicts of the time gate by method, gate and kind of record."""
+    return Table(
+        "audit",
+        titled("Audit of the evidence in prompts", [s for s in scores if any(s.cell in t.cells for t in tallies)]),
+        (
+            Column("method", "Method"),
+            Column("gate", "Gate"),
+            Column("kind", "Kind of record"),
+            Column("n_cells", "Cells", "int"),
+            Column("checked", "Checked", "int"),
+            Column("late", "Late", "int"),
+            Column("unverifiable", "Unverifiable", "int"),
+            Column("affected_queries", "Affected queries", "int"),
+            Column("label", "label", shown=False),
+        ),
+        tuple(
+            {
+                "method": t.method, "gate": t.gate, "kind": t.kind, "n_cells": len(t.cells), "checked": t.checked,
+                "late": t.late, "unverifiable": t.unverifiable, "affected_queries": len(t.affected),
+                "label": label([s for s in scores if s.cell in t.cells]),
+            }
+            for t in tallies
+        ),
+        "Late: known only after the decision time. Unverifiable: no trustworthy time. "
+        "Affected queries: forecasts with at least one such record in a prompt.",
+    )  # fmt: skip
+
+
+def states(scores: Sequence[Score]) -> Table:
+    """What became of every expected forecast; why a cell is not complete and how to go on."""
+    used = [status.value for status in Status if any(s.counts.get(status.value) for s in scores)]
+    names = display_names(scores)
+    return Table(
+        "cells",
+        titled("State of the cells: forecasts by status", scores),
+        (
+            *_WHO,
+            Column("state", "State"),
+            Column("n", "n", "int"),
+            *(Column(status, status, "int") for status in used),
+            Column("reason", "Reason"),
+            Column("remedy", "What to do"),
+            Column("notes", "Notes"),
+            *_IDENTITY,
+        ),
+        tuple({**_row(s, scores, names), **{status: s.counts.get(status, 0) for status in used}} for s in scores),
+        "invalid, truncated and refused answers count as wrong; rate_limited, budget, provider and bug are not scored and lower coverage only.",
+    )
+
+
+def _cells(scores: Sequence[Score]) -> tuple[Mapping[str, Any], ...]:
+    names = display_names(scores)
+    return tuple(_row(s, scores, names) for s in scores)
+
+
+def _row(s: Score, scores: Sequence[Score], names: Mapping[str, str]) -> dict[str, Any]:
+    values = {name: getattr(s, name) for name in Score.__dataclass_fields__}
+    return values | {"method": names[s.cell], "backbone": backbone_name(s), "notes": s.notes, "label": label([s])}

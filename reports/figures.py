@@ -1,0 +1,145 @@
+"""Figures as SVG and PNG bytes, the same for the same scores. Text in the SVG stays text."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from reports.labels import backbone_name, display_names, titled
+from reports.scores import Score
+
+FOREST = "accuracy_forest"
+_COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+)  # Okabe & Ito: told apart by the colour-blind
+_BASELINE = "#767676"
+_MARKS = "osD^vP"
+_CJK = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei")
+_TOP, _BOTTOM, _ROW, _HEAD = 0.95, 0.6, 0.26, 0.75  # inches
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure. ``alt`` says in words what it shows."""
+
+    name: str
+    title: str
+    alt: str
+    svg: bytes
+    png: bytes
+
+
+def forest(scores: Sequence[Score]) -> Picture | None:
+    """Accuracy of every scored cell with its Wilson interval and base rates, a panel a benchmark; None if nothing is scored."""
+    scored = [s for s in scores if s.acc is not None]
+    if not scored:
+        return None
+    title = titled("Accuracy with 95 % interval", scored)
+    with matplotlib.rc_context(_style()), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing"
+        )  # a label in a script without a font must not stop a report
+        figure = _draw(scored, title)
+        svg, png = io.BytesIO(), io.BytesIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
+        figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+    alt = f"{title}. {len(scored)} cells in {len({s.benchmark for s in scored})} panels, one a benchmark. The same figures stand in the results table."
+    return Picture(FOREST, title, alt, svg.getvalue(), png.getvalue())
+
+
+def _style() -> dict[Any, Any]:
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return {
+        "svg.hashsalt": "reports", "svg.fonttype": "none", "font.size": 9, "axes.titlesize": 10,
+        "font.family": ["DejaVu Sans", *(name for name in _CJK if name in installed)],
+        "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
+    }  # fmt: skip
+
+
+def _draw(scores: Sequence[Score], title: str) -> Figure:
+    benchmarks = list(dict.fromkeys(s.benchmark for s in scores))
+    panels = [[s for s in scores if s.benchmark == name] for name in benchmarks]
+    colours = _colours(scores)
+    across = min(2, len(panels))
+    lines = [panels[i : i + across] for i in range(0, len(panels), across)]
+    heights = [max(len(panel) for panel in line) * _ROW + _HEAD for line in lines]
+    width, height = (6.4 * across + 0.6 if across > 1 else 8.5), sum(heights) + _TOP + _BOTTOM
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    low, high = _range(scores)
+    below = _TOP
+    for line, room in zip(lines, heights, strict=True):
+        for position, panel in enumerate(line):
+            inner = len(panel) * _ROW
+            left = (position + 0.40) / across if across > 1 else 0.30
+            bottom = 1 - (below + inner) / height
+            axes = figure.add_axes((left, bottom, (0.57 / across if across > 1 else 0.66), inner / height))
+            _panel(axes, panel, colours, display_names(scores))
+            axes.set_xlim(low, high)
+        below += room
+    _head(figure, title, colours, height)
+    return figure
+
+
+def _panel(axes: Axes, panel: Sequence[Score], colours: dict[str, tuple[str, str]], names: dict[str, str]) -> None:
+    for y, s in enumerate(panel):
+        assert s.acc is not None
+        assert s.acc_ci is not None
+        colour, mark = colours[backbone_name(s) if not s.no_llm else "no LLM"]
+        axes.plot([100 * end for end in s.acc_ci], [y, y], color=colour, lw=1.6, solid_capstyle="butt", zorder=2)
+        axes.plot([100 * s.acc], [y], mark, color=colour, ms=5, zorder=3)
+        assert s.base_rate is not None
+        axes.plot([100 * s.base_rate] * 2, [y - 0.42, y + 0.42], color="#222222", lw=1.1, zorder=1)
+    axes.set_yticks(range(len(panel)), [_row_name(s, names) for s in panel])
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(panel) - 0.4, -0.6)
+    axes.axvline(50, color="#999999", lw=0.8, ls=":", zorder=0)
+    axes.grid(axis="x", color="#e6e6e6", lw=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_title(panel[0].benchmark, loc="left", fontweight="bold")
+    axes.set_xlabel("Accuracy, %")
+
+
+def _row_name(s: Score, names: dict[str, str]) -> str:
+    text = f"{names[s.cell]} · {'no LLM' if s.no_llm else s.backbone}" + (" · GATE OFF" if s.gate == "off" else "")
+    return text if len(text) <= 44 else text[:43] + "…"
+
+
+def _colours(scores: Sequence[Score]) -> dict[str, tuple[str, str]]:
+    """Colour and mark of each backbone; baselines without a model are grey."""
+    backbones = sorted({s.backbone for s in scores if not s.no_llm})
+    found = {name: (_COLOURS[i % len(_COLOURS)], _MARKS[i % len(_MARKS)]) for i, name in enumerate(backbones)}
+    return found | ({"no LLM": (_BASELINE, "o")} if any(s.no_llm for s in scores) else {})
+
+
+def _range(scores: Sequence[Score]) -> tuple[float, float]:
+    """Common limits in per cent, to the next 5 outwards, so that panels can be compared by eye."""
+    values = [v for s in scores for v in (*(s.acc_ci or ()), s.base_rate) if v is not None]
+    return 5 * math.floor(20 * min(values)) - 1, 5 * math.ceil(20 * max(values)) + 1
+
+
+def _head(figure: Figure, title: str, colours: dict[str, tuple[str, str]], height: float) -> None:
+    wrapped = "\n".join(textwrap.wrap(title, int(figure.get_figwidth() * 11)))
+    figure.text(0.02, 1 - 0.1 / height, wrapped, va="top", ha="left", fontsize=11, fontweight="bold")
+    handles = [Line2D([], [], color=c, marker=m, lw=1.6, ms=5, label=name) for name, (c, m) in colours.items()]
+    base = Line2D([], [], color="#222222", marker="|", ls="none", ms=9, label="base rate (always positive)")
+    figure.legend(
+        handles=[*handles, base], loc="lower left", bbox_to_anchor=(0.01, 0.0), ncols=4, frameon=False, fontsize=8.5
+    )

@@ -1,0 +1,107 @@
+"""Point metrics of one cell: classification over scored rows, calibration over rows with a probability.
+
+Arrays are one-dimensional and of one length; ``True`` is the positive class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import metrics as skm
+
+from harness.records import NEGATIVE, POSITIVE
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+ECE_BINS = 10
+
+
+@dataclass(frozen=True)
+class Classification:
+    """Accuracy, Matthews correlation and macro F1 over ``n`` rows.
+
+    ``degenerate`` names why MCC is 0 by convention: "predictions" or "labels" are of one class; None otherwise.
+    """
+
+    n: int
+    acc: float
+    mcc: float
+    f1_macro: float
+    degenerate: str | None
+
+
+def predictions(labels: Bools, probs: Sequence[float | None]) -> Bools:
+    """Class predicted for each row: positive iff the probability is at least 0.5; no probability is the opposite of the label."""
+    answers = [not label if prob is None else prob >= 0.5 for label, prob in zip(labels, probs, strict=True)]
+    return np.array(answers, dtype=np.bool_)
+
+
+def classification(labels: Sequence[str], probs: Sequence[float | None]) -> Classification | None:
+    """Score probabilities against labels (paper, Table 1: Acc, MCC, macro F1).
+
+    Args:
+        labels: "positive" or "negative" a row.
+        probs: P(positive) in [0, 1] a row; None (no usable answer) counts as the opposite class.
+
+    Returns:
+        The metrics as fractions, unrounded; None without rows.
+
+    Raises:
+        ValueError: a label other than the two, or lengths differ.
+    """
+    unknown = set(labels) - {POSITIVE, NEGATIVE}
+    if unknown:
+        raise ValueError(f"labels must be {POSITIVE!r} or {NEGATIVE!r}, not {sorted(unknown)!r}")
+    truth = np.array([label == POSITIVE for label in labels], dtype=np.bool_)
+    return classify(truth, predictions(truth, probs))
+
+
+def classify(truth: Bools, predicted: Bools) -> Classification | None:
+    """Metrics of a predicted class; None without rows. MCC of a constant predictor is 0, as in scikit-learn."""
+    if truth.size == 0:
+        return None
+    degenerate = next(
+        (name for name, x in (("predictions", predicted), ("labels", truth)) if x.all() or not x.any()), None
+    )
+    return Classification(
+        n=int(truth.size),
+        acc=float(skm.accuracy_score(truth, predicted)),
+        mcc=0.0 if degenerate else float(skm.matthews_corrcoef(truth, predicted)),
+        f1_macro=float(skm.f1_score(truth, predicted, labels=[False, True], average="macro", zero_division=0.0)),
+        degenerate=degenerate,
+    )
+
+
+def brier(truth: Bools, probs: Floats) -> float | None:
+    """Mean squared distance of the probability from the outcome (Brier 1950, two-class form: 0 best, 1 worst)."""
+    return float(np.mean((probs - truth) ** 2)) if truth.size else None
+
+
+def log_loss(truth: Bools, probs: Floats) -> float | None:
+    """Mean negative log likelihood in nats; probabilities are clipped to [eps, 1 - eps], eps = 2.2e-16 (scikit-learn)."""
+    return float(skm.log_loss(truth, probs, labels=[False, True])) if truth.size else None
+
+
+def ece(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> float | None:
+    """Expected calibration error with equal-count bins: the mean over rows of |bin's mean outcome - bin's mean probability|.
+
+    Rows of one probability share their mean outcome, so the value does not depend on the order of ties.
+    Fewer rows than bins give one bin a row.
+    """
+    if truth.size == 0:
+        return None
+    order = np.argsort(probs, kind="stable")
+    _, group = np.unique(probs, return_inverse=True)
+    outcome = (np.bincount(group, weights=truth.astype(np.float64)) / np.bincount(group))[group]
+    gaps = (outcome - probs)[order]
+    return float(sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / truth.size)
+
+
+def total(values: Sequence[Any]) -> float | None:
+    """Sum of what is known; None if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
