@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from harness.config import CellConfig, build
-from harness.errors import EndpointError, GateError
+from harness.errors import EndpointError, GateError, HarnessError
 from harness.evidence import EvidenceIndex, ExperienceIndex, Gate, verdict
-from harness.gateway.request import ChatRequest, Completion
+from harness.gateway.request import ChatRequest
+from harness.gateway.result import Completion, EmbeddingFailed, Stopped
 from harness.method import MATCHED_CONTEXT_CHARS, Context, Message, Method, Vectors
 from harness.records import DROPPED, NEGATIVE, POSITIVE, Benchmark, Call, Catalyst, Forecast, Passage, Status
 from harness.store import CellStore, Key, Row, write_json
@@ -135,7 +136,7 @@ class CellRun:
         self._store = store
         self._method: Method = build(spec.config.method, "method")
         self._stopping = False
-        self._fatal: EndpointError | None = None
+        self._fatal: HarnessError | None = None
         self._budget: str | None = None
         self._rows: list[Row] = []
         self._evidence: list[Row] = []
@@ -178,12 +179,17 @@ class CellRun:
         try:
             forecast = await self._method.forecast(case, self._context(case, epoch, calls))
             self._check_gate(case, forecast)
-        except EndpointError as error:
-            self._fatal = self._fatal or error
-            forecast = Forecast(Status.PROVIDER, reason=str(error))
         except Stopped:
             self._stopping = True
             return
+        except GateError as error:
+            forecast = Forecast(Status.BUG, reason=str(error))
+        except EmbeddingFailed as error:
+            self._fatal = self._fatal or (error if error.fatal else None)
+            forecast = Forecast(error.status, reason=str(error))
+        except HarnessError as error:  # the endpoint refuses this cell, or the cache cannot be written: no use going on
+            self._fatal = self._fatal or error
+            forecast = Forecast(Status.PROVIDER, reason=str(error))
         except Exception as error:  # noqa: BLE001 - a bug in one forecast is that row's status and fails the cell
             log.error("%s, catalyst %s: %s", self.spec.name, case.catalyst_id, traceback.format_exc())
             forecast = Forecast(Status.BUG, reason=f"{type(error).__name__}: {error}")
@@ -399,7 +405,13 @@ class CellLLM:
         self._calls = calls
 
     async def complete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None, purpose: str, stage: str = "forecast"
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None,
+        purpose: str,
+        stage: str = "forecast",
+        essential: tuple[str, ...] | None = None,
     ) -> Completion:
         """See ``harness.method.LLM``.
 
@@ -409,8 +421,7 @@ class CellLLM:
         request = ChatRequest(
             messages=tuple(dict(m) for m in messages),
             schema=dict(schema) if schema is not None else None,
-            max_tokens=self._backbone.max_output_tokens,
-            temperature=self._backbone.temperature,
+            essential=essential,
             sample=self._sample,
             purpose=purpose,
             stage=stage,

@@ -156,7 +156,8 @@ class VectorService:
 
     async def _encode(self, texts: list[str]) -> tuple[Vectors, list[Call]]:
         if self._gateway is not None:
-            return await self._gateway.embed(texts)
+            embedded = await self._gateway.embed(texts)
+            return embedded.vectors, list(embedded.calls)
         return await asyncio.to_thread(self._embedder.encode, texts), []
 
 

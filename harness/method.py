@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence import EvidenceView
-from harness.gateway.request import Completion
+from harness.gateway.result import Completion
 from harness.records import Catalyst, Forecast, ResolvedCase
 
 Vectors = NDArray[np.float32]
@@ -24,9 +24,18 @@ class LLM(Protocol):
     """Chat calls on behalf of one catalyst: cached, rate-limited, retried, recorded."""
 
     async def complete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None, purpose: str, stage: str = "forecast"
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None,
+        purpose: str,
+        stage: str = "forecast",
+        essential: tuple[str, ...] | None = None,
     ) -> Completion:
-        """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok."""
+        """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok.
+
+        ``essential`` names the keys without which a reply is invalid (default: all that ``schema`` requires).
+        """
         ...
 
 

@@ -96,7 +96,7 @@ async def ask(
         },
     ]
     schema = REASONED_ANSWER if reason_first else BARE_ANSWER
-    reply = await ctx.llm.complete(messages, schema=schema, purpose="forecast")
+    reply = await ctx.llm.complete(messages, schema=schema, purpose="forecast", essential=("prob_positive",))
     value = reply.value if reply.status is Status.OK else None
     return Forecast(
         status=reply.status,

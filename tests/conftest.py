@@ -1,0 +1,36 @@
+"""One Ray session for all tests; what is skipped for want of data or a browser is said in the summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("harness", deadline=None)  # wall-clock deadlines make tests depend on the machine
+settings.load_profile("harness")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    """A local Ray cluster, started once."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    from harness.session import start_ray
+
+    start_ray(address=None, object_store_mb=256)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """The released benchmark files; tests that need them are marked ``data``."""
+    root = os.environ.get("HARNESS_DATA")
+    if not root:
+        pytest.skip("HARNESS_DATA is not set: tests on the released benchmarks are left out")
+    return Path(root).resolve()
