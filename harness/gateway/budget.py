@@ -1,0 +1,57 @@
+"""Money: reserved before a request leaves, settled when its cost is known."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from harness.errors import ConfigError
+from harness.gateway.settings import Endpoint
+
+
+class Budget:
+    """Never more than ``limit_usd`` spent and reserved together. A request that does not fit waits while others settle."""
+
+    def __init__(self, limit_usd: float) -> None:
+        self.limit_usd = limit_usd
+        self.spent = 0.0
+        self._reserved = 0.0
+        self._open = 0
+        self._settled = asyncio.Condition()
+
+    async def reserve(self, estimate: float) -> bool:
+        """Set ``estimate`` (USD) aside; False if it does not fit and nothing in flight could make room."""
+        async with self._settled:
+            while self.spent + self._reserved + estimate > self.limit_usd:
+                if self._open == 0 or self.spent + estimate > self.limit_usd:
+                    return False
+                await self._settled.wait()
+            self._reserved += estimate
+            self._open += 1
+            return True
+
+    async def settle(self, estimate: float, cost: float) -> None:
+        """Replace a reservation by what was paid."""
+        async with self._settled:
+            self._open -= 1
+            self._reserved = self._reserved - estimate if self._open else 0.0
+            self.spent += cost
+            self._settled.notify_all()
+
+
+def check_prices(endpoint: Endpoint, limit_usd: float | None) -> None:
+    """A budget needs prices.
+
+    Raises:
+        ConfigError: a budget is set and a price of ``endpoint`` is null.
+    """
+    if limit_usd is not None and not endpoint.prices.known:
+        raise ConfigError(
+            f"run.budget_usd={limit_usd} with backbone {endpoint.name}: its prices.input and prices.output are null, so the "
+            f"budget cannot be kept. Set both (USD per million tokens) in conf/backbone/{endpoint.name}.yaml."
+        )
+
+
+def upper_cost(endpoint: Endpoint, body: dict[str, Any], prompt_tokens: int) -> float:
+    """The most one send of ``body`` can cost in USD: nothing cached, and a reply of full length."""
+    return endpoint.prices.cost(prompt_tokens, 0, body[endpoint.token_param]) or 0.0

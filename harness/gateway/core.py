@@ -1,0 +1,306 @@
+"""The gateway: store → identical requests in the air → budget → limits → call → record, in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import json
+import random
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from harness.errors import ConfigError
+from harness.gateway.budget import Budget, check_prices, upper_cost
+from harness.gateway.cache import CachedReply, ReplyCache, stamp
+from harness.gateway.limits import Clock
+from harness.gateway.reply import Reading, read_reply
+from harness.gateway.request import ChatRequest, assistant, canonical_json, request_body, request_key, user
+from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
+from harness.gateway.retry import Failure
+from harness.gateway.sender import Sender, Sending
+from harness.gateway.settings import Endpoint
+from harness.gateway.tokens import count_messages, count_tokens, cut_to_tokens
+from harness.gateway.wire import Wire
+from harness.records import Call, Status
+
+FRESH_TRIES = 2
+"""How often an invalid reply is asked for again, with what is wrong with it."""
+
+_SHOWN_BACK = 4000
+_EMBED_INPUTS, _EMBED_TOKENS, _EMBED_TEXT_TOKENS = 2048, 300_000, 8191
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one request led to: a reply (from the wire or the store) or a failure, and its record."""
+
+    call: Call
+    reply: dict[str, Any] | None = None
+    failure: Failure | None = None
+
+
+class Gateway:
+    """All calls to one endpoint. Use it inside one event loop; ``harness.gateway.actor`` shares it between processes."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        cache: ReplyCache,
+        *,
+        budget_usd: float | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Open no connection yet.
+
+        Raises:
+            ConfigError: a key or URL is missing, or a budget is set and prices are not.
+        """
+        check_prices(endpoint, budget_usd)
+        self.endpoint = endpoint
+        self._cache = cache
+        self._wire = Wire(endpoint)
+        self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
+        self._budget = Budget(budget_usd) if budget_usd is not None else None
+        self._flights: dict[str, asyncio.Task[_Answer]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """Answer ``request``; an invalid reply is asked for again up to twice, with what is wrong with it.
+
+        Raises:
+            Stopped: the gateway takes no new calls.
+            CacheError: the reply could not be stored.
+        """
+        asked, calls = request, list[Call]()
+        while True:
+            answer = await self._answer(asked, "retry" if calls else request.stage)
+            calls.append(answer.call)
+            if answer.failure is not None or answer.reply is None:
+                return _failed(answer, tuple(calls))
+            reading = read_reply(answer.reply, request.schema, request.essential)
+            if reading.status is not Status.INVALID or len(calls) > FRESH_TRIES:
+                break
+            asked = _told(asked, reading)
+        if reading.status is Status.OK and len(calls) > 1:
+            key, text = request_key(self.endpoint, request)
+            by = answer.call.request_sha256
+            await self._cache.put(CachedReply(key, self.endpoint.name, stamp(), text, reply=None, answered_by=by))
+        return _completion(answer.reply, reading, tuple(calls))
+
+    async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
+        """Vectors of ``texts`` (n, d), sent in batches that keep the API's limits; longer texts are cut. Not stored.
+
+        Raises:
+            EmbeddingFailed: no vectors after all attempts.
+            ConfigError: the endpoint has no embedding model.
+            Stopped: the gateway takes no new calls.
+        """
+        if self.endpoint.embedding_model is None:
+            raise ConfigError(
+                f"backbone {self.endpoint.name} has no embedding_model; set it or choose another embedder="
+            )
+        if not texts:
+            return Embeddings(np.empty((0, self.endpoint.embedding_dimensions or 0), np.float32), ())
+        tasks = [
+            self._start(self._embed_batch(batch, tokens, purpose, stage)) for batch, tokens in embedding_batches(texts)
+        ]
+        parts = await asyncio.gather(*(self._outcome(task) for task in tasks))
+        return Embeddings(np.concatenate([p.vectors for p in parts]), tuple(call for p in parts for call in p.calls))
+
+    def stats(self) -> Stats:
+        """A snapshot."""
+        limiter = self._sender.limiter
+        waiting = len(self._tasks) - len(self._sender.in_air)
+        return dataclasses.replace(
+            self._sender.stats, in_flight=limiter.in_flight, waiting=waiting, waiting_on=limiter.waiting_on
+        )
+
+    async def stop(self) -> None:
+        """Refuse new calls, drop those that have not left, wait until the others are answered and stored."""
+        self._sender.stopping = True
+        for task in self._tasks - self._sender.in_air:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Stop, then close the connections. The cache belongs to whoever opened it."""
+        await self.stop()
+        await self._wire.close()
+
+    async def _answer(self, request: ChatRequest, stage: str) -> _Answer:
+        """From the store, from an identical request in the air, or from the endpoint."""
+        key, text = request_key(self.endpoint, request)
+        stored = self._cache.get(key)
+        if stored is not None and stored.answered_by is not None:
+            stored = self._cache.get(stored.answered_by)
+        if stored is not None and stored.reply is not None:
+            return self._hit(stored.request_sha256, json.loads(stored.reply), request, stage)
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = self._start(self._fetch(key, text, request, stage))
+            flight.add_done_callback(lambda _: self._flights.pop(key))
+            return await self._outcome(flight)
+        shared = await self._outcome(flight)
+        if shared.reply is not None:
+            return self._hit(key, shared.reply, request, stage)
+        call = dataclasses.replace(shared.call, purpose=request.purpose, stage=stage, attempts=0)
+        return dataclasses.replace(shared, call=call)
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run ``work`` as a task that outlives its caller: a reply that is paid for is stored even if nobody waits."""
+        if self._sender.stopping:
+            work.close()
+            raise Stopped("the run is stopping: no new calls")
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _outcome(self, task: asyncio.Task[T]) -> T:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise Stopped("the run is stopping: this call was not sent") from None
+            raise
+
+    async def _fetch(self, key: str, text: str, request: ChatRequest, stage: str) -> _Answer:
+        body = request_body(self.endpoint, request)
+        prompt_tokens = count_messages(body["messages"]) if self.endpoint.tpm or self._budget else 0
+        if self._budget is None:
+            return (await self._ask(key, text, body, prompt_tokens, request, stage))[0]
+        reserved, paid = upper_cost(self.endpoint, body, prompt_tokens), 0.0
+        if not await self._budget.reserve(reserved):
+            spent = f"${self._budget.spent:.4f} of ${self._budget.limit_usd:g}"
+            failure = Failure(
+                Status.BUDGET, f"budget reached: {spent} spent, this call may cost ${reserved:.4f}", False
+            )
+            return _Answer(self._record(key, request.purpose, stage, failure.status, Sending()), failure=failure)
+        try:
+            answer, replied = await self._ask(key, text, body, prompt_tokens, request, stage)
+            paid = (reserved if answer.call.cost_usd is None else answer.call.cost_usd) if replied else 0.0
+            return answer
+        finally:
+            await self._budget.settle(reserved, paid)
+
+    async def _ask(
+        self, key: str, text: str, body: dict[str, Any], prompt_tokens: int, request: ChatRequest, stage: str
+    ) -> tuple[_Answer, bool]:
+        """Ask the endpoint; a usable reply is committed before this returns. Also whether there was a reply."""
+        tokens = prompt_tokens + self._sender.typical.output_tokens(request.purpose, body[self.endpoint.token_param])
+        sending, outcome = await self._sender.send(request.purpose, tokens, lambda limit: self._wire.chat(body, limit))
+        if isinstance(outcome, Failure):
+            call = self._record(key, request.purpose, stage, outcome.status, sending, http_status=outcome.http_status)
+            return _Answer(call, failure=outcome), False
+        raw, reply = outcome
+        status = read_reply(reply, request.schema, request.essential).status
+        if status is Status.OK:
+            await self._cache.put(CachedReply(key, self.endpoint.name, stamp(), text, raw))
+        call = self._record(key, request.purpose, stage, status, sending, Usage.of(reply), http_status=200)
+        return _Answer(call, reply), True
+
+    async def _embed_batch(self, batch: list[str], tokens: int, purpose: str, stage: str) -> Embeddings:
+        key = hashlib.sha256(canonical_json([self.endpoint.identity(), batch]).encode()).hexdigest()
+        sending, outcome = await self._sender.send(purpose, tokens, lambda limit: self._wire.embeddings(batch, limit))
+        if isinstance(outcome, Failure):
+            raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
+        vectors, reply = outcome
+        call = self._record(key, purpose, stage, Status.OK, sending, Usage.of(reply), http_status=200)
+        return Embeddings(vectors, (dataclasses.replace(call, model=str(self.endpoint.embedding_model)),))
+
+    def _hit(self, key: str, reply: dict[str, Any], request: ChatRequest, stage: str) -> _Answer:
+        status = read_reply(reply, request.schema, request.essential).status
+        return _Answer(self._record(key, request.purpose, stage, status, Sending(), Usage.of(reply), hit=True), reply)
+
+    def _record(
+        self,
+        key: str,
+        purpose: str,
+        stage: str,
+        status: Status,
+        sending: Sending,
+        usage: Usage | None = None,
+        *,
+        http_status: int | None = None,
+        hit: bool = False,
+    ) -> Call:
+        """The ledger's row of one request, counted in the statistics. Without a reply (no usage) nothing was paid."""
+        used = usage or Usage()
+        prices = self.endpoint.prices
+        price = prices.cost(used.prompt_tokens, used.cached_tokens, used.completion_tokens) if usage else 0.0
+        paid = 0.0 if hit else price
+        self._sender.stats.count(used, paid, hit)
+        return Call(
+            catalyst_id=None,
+            purpose=purpose,
+            stage=stage,
+            request_sha256=key,
+            model=self.endpoint.model,
+            sent_at=sending.sent_at,
+            latency_s=sending.latency_s,
+            attempts=sending.attempts,
+            cache_hit=hit,
+            prompt_tokens=used.prompt_tokens,
+            cached_tokens=used.cached_tokens,
+            completion_tokens=used.completion_tokens,
+            reasoning_tokens=used.reasoning_tokens,
+            cost_usd=paid,
+            status=status,
+            http_status=http_status,
+            list_cost_usd=price,
+        )
+
+
+def embedding_batches(texts: Sequence[str]) -> list[tuple[list[str], int]]:
+    """(texts, tokens) of each request: at most 2,048 texts and 300,000 tokens, no text above 8,191 tokens or empty."""
+    batches: list[tuple[list[str], int]] = [([], 0)]
+    for text in texts:
+        piece = cut_to_tokens(text, _EMBED_TEXT_TOKENS) or " "  # the API refuses empty input
+        tokens = count_tokens(piece)
+        batch, total = batches[-1]
+        if batch and (len(batch) == _EMBED_INPUTS or total + tokens > _EMBED_TOKENS):
+            batch, total = [], 0
+            batches.append((batch, total))
+        batch.append(piece)
+        batches[-1] = (batch, total + tokens)
+    return batches
+
+
+def _told(request: ChatRequest, reading: Reading) -> ChatRequest:
+    """The same question with the bad reply and what is wrong with it: a request of its own, with its own key."""
+    said = (reading.text or "").strip()[:_SHOWN_BACK] or "(empty reply)"
+    complaint = f"This reply cannot be used: {reading.reason}. Answer again, in the required form only."
+    return dataclasses.replace(request, messages=(*request.messages, assistant(said), user(complaint)))
+
+
+def _failed(answer: _Answer, calls: tuple[Call, ...]) -> Completion:
+    failure = answer.failure
+    assert failure is not None
+    return Completion(
+        failure.status, None, None, failure.reason, answer.call.request_sha256, fatal=failure.fatal, calls=calls
+    )
+
+
+def _completion(reply: dict[str, Any], reading: Reading, calls: tuple[Call, ...]) -> Completion:
+    text = reading.text
+    return Completion(
+        status=reading.status,
+        value=reading.value,
+        text=text,
+        reason=reading.reason,
+        request_sha256=calls[-1].request_sha256,
+        reply_sha256=None if text is None else hashlib.sha256(text.encode()).hexdigest(),
+        model_returned=_name(reply.get("model")),
+        system_fingerprint=_name(reply.get("system_fingerprint")),
+        calls=calls,
+    )
+
+
+def _name(value: object) -> str | None:
+    return value if isinstance(value, str) else None

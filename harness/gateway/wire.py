@@ -1,0 +1,130 @@
+"""HTTP: the OpenAI client without its own retries, on a connection pool as large as ``max_in_flight``."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+import openai
+from numpy.typing import NDArray
+
+from harness.errors import ConfigError
+from harness.gateway.retry import AttemptFailed, Failure, from_client_error, from_http
+from harness.gateway.settings import Endpoint
+from harness.records import Status
+
+_KNOWN = frozenset({"model", "messages", "temperature", "response_format", "max_tokens", "max_completion_tokens"})
+_NO_KEY = "none"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Wire:
+    """One client of one endpoint. Every failure is raised as ``AttemptFailed``."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Connect lazily.
+
+        Raises:
+            ConfigError: no base_url, or the key's variable is not set.
+        """
+        key, loopback = api_key(endpoint), _loopback(endpoint)
+        limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
+            max_connections=endpoint.max_in_flight, max_keepalive_connections=endpoint.max_in_flight
+        )
+        self._endpoint = endpoint
+        self._client = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=key,
+            max_retries=0,
+            timeout=endpoint.request_timeout,
+            # A proxy from the environment is for the outside world; it cannot reach a server on this machine.
+            http_client=openai.DefaultAioHttpClient(limits=limits, trust_env=not loopback),
+        )
+        self._chat = self._client.chat.completions.with_raw_response.create
+        self._embed = self._client.embeddings.with_raw_response.create
+
+    async def chat(self, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
+        """The reply to ``body`` as text and decoded."""
+        known = {key: value for key, value in body.items() if key in _KNOWN}
+        extra = {key: value for key, value in body.items() if key not in _KNOWN} | self._endpoint.extra_body
+        return await self._send(lambda: self._chat(**known, extra_body=extra or None), deadline_s)
+
+    async def embeddings(self, texts: list[str], deadline_s: float) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Vectors (len(texts), d) and the decoded reply."""
+        size = self._endpoint.embedding_dimensions
+        body: dict[str, Any] = {
+            "model": str(self._endpoint.embedding_model),
+            "input": texts,
+            "encoding_format": "base64",
+        }
+        if size is not None:
+            body["dimensions"] = size
+        _, reply = await self._send(lambda: self._embed(**body), deadline_s)
+        try:
+            rows = sorted(reply["data"], key=lambda row: row["index"])
+            vectors = np.stack([_vector(row["embedding"]) for row in rows])
+        except (KeyError, TypeError, ValueError) as error:
+            raise AttemptFailed(self._strange(f"no vectors in the reply ({error})")) from error
+        if len(vectors) != len(texts):
+            raise AttemptFailed(self._strange(f"{len(vectors)} vectors for {len(texts)} texts"))
+        return vectors, reply
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _send(self, call: Callable[[], Awaitable[Any]], deadline_s: float) -> tuple[str, dict[str, Any]]:
+        try:
+            async with asyncio.timeout(deadline_s):
+                response = await call()
+        except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise AttemptFailed(from_client_error(error, self._endpoint, deadline_s)) from error
+        raw = response.content.decode(errors="replace")
+        try:
+            reply = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise AttemptFailed(self._strange(f"not JSON: {raw[:80]!r}")) from error
+        if not isinstance(reply, dict):
+            raise AttemptFailed(self._strange(f"not an object: {raw[:80]!r}"))
+        if isinstance(reply.get("error"), dict) and not reply.get("choices"):  # some proxies report errors with a 200
+            code = reply["error"].get("code")
+            code = code if isinstance(code, int) and code >= 400 else 500
+            raise AttemptFailed(from_http(code, reply["error"], response.headers, self._endpoint))
+        return raw, reply
+
+    def _strange(self, what: str) -> Failure:
+        return Failure(Status.PROVIDER, f"{self._endpoint.name} answered 200 with {what}", retry=True, http_status=200)
+
+
+def api_key(endpoint: Endpoint) -> str:
+    """The key from the environment; a placeholder where the endpoint names no variable, or is on this machine.
+
+    Raises:
+        ConfigError: no base_url, or the key's variable is not set.
+    """
+    if endpoint.base_url is None:
+        raise ConfigError(f"backbone {endpoint.name}: base_url is missing; set backbone.base_url=http://HOST:PORT/v1")
+    key = os.environ.get(endpoint.api_key_env) if endpoint.api_key_env else _NO_KEY
+    if not key and not _loopback(endpoint):
+        raise ConfigError(
+            f"backbone {endpoint.name}: the environment variable {endpoint.api_key_env} is not set; "
+            f"export {endpoint.api_key_env}=<your key> and run again"
+        )
+    return key or _NO_KEY
+
+
+def _loopback(endpoint: Endpoint) -> bool:
+    return urlsplit(endpoint.base_url or "").hostname in _LOOPBACK
+
+
+def _vector(value: str | list[float]) -> NDArray[np.float32]:
+    """A vector from base64 (little-endian float32) or, from servers that ignore ``encoding_format``, from numbers."""
+    if isinstance(value, str):
+        return np.frombuffer(base64.b64decode(value), dtype="<f4").astype(np.float32)
+    return np.asarray(value, dtype=np.float32)
