@@ -145,24 +145,20 @@ def _outcome(draft: Draft, sessions: ExchangeSessions, paths: Mapping[str, Price
         stated = parse_stamp(draft.stated_resolve, sessions.tz)
         last, at = stated.day, stated.instant
     elif path is not None:
-        entry, last = _on_path(draft, path, sessions, (entry, last))
+        entry, last = _on_path(draft, path, sessions, entry)
         at = sessions.close_of(last)
     return Outcome(case.catalyst_id, draft.label, draft.fwd_ret, at, entry, last, draft.stated_resolve)
 
 
-def _on_path(
-    draft: Draft, path: PricePath, sessions: ExchangeSessions, earliest: tuple[date, date]
-) -> tuple[date, date]:
-    """Entry and resolve session of ``draft`` by its stock's own sessions, never before the ``earliest`` the calendar has."""
+def _on_path(draft: Draft, path: PricePath, sessions: ExchangeSessions, earliest: date) -> tuple[date, date]:
+    """Entry and resolve session of ``draft`` by its stock's own sessions; entry is not before ``earliest``."""
     steps = draft.catalyst.horizon - (1 if draft.convention is Convention.ENTRY_DAY_IS_FIRST else 0)
     if steps >= len(path.sessions):
         raise path.row.error("path", f"is shorter than the {steps} sessions after entry that {draft.row.where} needs")
-    entry, last = path.sessions[0], path.sessions[steps]
-    for day, bound in zip((entry, last), earliest, strict=True):
-        if not sessions.is_session(day):
-            raise path.row.error("path", f"{day} is not a session of {sessions.code}")
-        if day < bound:
-            raise path.row.error(
-                "path", f"{day} is before {bound}, the earliest the calendar of {sessions.code} allows"
-            )
-    return entry, last
+    traded = path.sessions[: steps + 1]
+    if traded[0] < earliest:
+        raise path.row.error("entry_session", f"is before {earliest}, the earliest the calendar of {sessions.code} allows")
+    closed = [day for day in traded if not sessions.is_session(day)]
+    if closed:
+        raise path.row.error("path", f"{closed[0]} is not a session of {sessions.code}")
+    return traded[0], traded[-1]

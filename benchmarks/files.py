@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -63,7 +64,7 @@ class Folder:
             data = (self.root / name).read_bytes()
         except OSError as error:
             raise DataError(f"{self.root / name}: cannot be read: {error.strerror}. Set benchmark.root.") from None
-        if not data.strip():
+        if not data.removeprefix(BOM_UTF8).strip():
             raise DataError(f"{self.root / name}: the file is empty; fetch or write it again.")
         return data
 

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from benchmarks.catalysts import Draft, read_catalysts, settle
 from benchmarks.corpus import Evidence, read_documents, read_stocks
 from benchmarks.files import Folder, open_folder
 from benchmarks.markets import Markets, markets_of
-from benchmarks.params import CaseFiles, Parameters, parse
+from benchmarks.params import CaseFiles, parse
 from benchmarks.prices import PricePath, read_prices
 from benchmarks.problems import Problems
 from benchmarks.sources import EvidenceRows, catalyst_rows, evidence_rows, price_rows
@@ -33,13 +31,7 @@ def load(**values: Any) -> Benchmark:
         ConfigError: an unknown key, a wrong value, or no root.
         DataError: a file that cannot be read, or bad rows, all of them named (the first ten in full).
     """
-    container = OmegaConf.to_container(OmegaConf.create(values), resolve=True)
-    assert isinstance(container, Mapping)
-    return load_checked(parse({str(key): value for key, value in container.items()}))
-
-
-def load_checked(parameters: Parameters) -> Benchmark:
-    """As ``load``, for parameters that are checked already."""
+    parameters = parse(values)
     folder = open_folder(parameters)
     problems = Problems(parameters.name)
     evidence: dict[object, Evidence] = {}
@@ -101,6 +93,7 @@ def _read(
 
 def _evidence(rows: EvidenceRows, markets: Markets, problems: Problems) -> Evidence:
     stocks, stated = read_stocks(rows.stocks, markets, problems)
+    problems.stop_if_any()  # else everything that mentions a bad stock would be reported as well
     complete = rows.stocks_file is not None and not rows.partial
     documents = read_documents(rows.documents or (), stated, markets, stocks if complete else None, problems)
     corpus = Corpus(documents, dict(sorted(stocks.items())), present=rows.documents is not None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from harness.clock import Convention
 from harness.errors import ConfigError
@@ -26,6 +26,7 @@ class CaseFiles(BaseModel):
     """Where a set of cases comes from and how its times are to be read.
 
     Attributes:
+        name: as in cells and reports: letters, digits, ``_ . -``.
         market: market of a stock that neither its entry nor its suffix places; ``CN``, ``US``, or any name if
             ``calendar`` is given.
         calendar: name in ``exchange_calendars`` of that market's exchange, null for the usual one.
@@ -39,7 +40,7 @@ class CaseFiles(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: _Text
+    name: Annotated[str, StringConstraints(pattern=r"^[\w.-]+$")]
     market: _Text
     calendar: _Text | None = None
     convention: Convention
@@ -48,6 +49,12 @@ class CaseFiles(BaseModel):
     stocks: Paths = (None,)
     prices: Paths = (None,)
     format: Literal["released", "table"] = "released"
+
+    @model_validator(mode="after")
+    def _stocks_only_in_tables(self) -> Self:
+        if self.format == "released" and self.stocks != (None,):
+            raise ValueError("stocks: only for format: table; a released event file lists its stocks itself")
+        return self
 
 
 class ExperienceParameters(CaseFiles):
@@ -99,4 +106,6 @@ def _explain(loc: tuple[int | str, ...], kind: str, message: str, value: object)
         near = get_close_matches(str(loc[-1]), model.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(sorted(model.model_fields))}"
         return f"{path}: unknown key; {hint}"
+    if kind == "value_error":  # of a whole model: its value would be the whole configuration
+        return f"{path}.{message.removeprefix('Value error, ')}"
     return f"{path} = {value!r}: {message}"

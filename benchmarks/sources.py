@@ -66,7 +66,7 @@ def _released_evidence(folder: Folder, name: str) -> EvidenceRows:
     if not isinstance(listed, dict):
         found = "is missing" if listed is None else f"is {quote(listed)}"
         raise DataError(f'{name}: "stocks" {found}; expected {{"stocks": {{id: {{"name": …}}, … }}}}.')
-    stocks = [{"stock_id": key, **entry} if isinstance(entry, dict) else entry for key, entry in listed.items()]
+    stocks = [{**entry, "stock_id": key} if isinstance(entry, dict) else entry for key, entry in listed.items()]
     meta = content.get("meta")
     partial = isinstance(meta, dict) and meta.get("partial") is True
     return EvidenceRows(documents, number_rows(f"{name} (stocks)", stocks, "stock_id"), name, partial)

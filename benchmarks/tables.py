@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import PurePath
 
@@ -141,9 +141,12 @@ def _parquet(folder: Folder, name: str, data: bytes) -> tuple[list[str], Cells]:
     try:
         table = pq.read_table(pa.BufferReader(data))
         table = table.cast(pa.schema([_plain_field(name, column) for column in table.schema]))
-        records = table.to_pylist()
+        records: list[dict[str, object]] = table.to_pylist()
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise DataError(f"{name}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    for column in table.schema:
+        if pa.types.is_timestamp(column.type):
+            _refuse_midnights(name, column.name, [record[column.name] for record in records])
     values = [{column: _plain(cell) for column, cell in record.items()} for record in records]
     return table.column_names, list(enumerate(values, start=1))
 
@@ -158,6 +161,16 @@ def _plain_field(name: str, column: pa.Field) -> pa.Field:
             "and drop the zone."
         )
     return column.with_type(pa.timestamp("us"))
+
+
+def _refuse_midnights(name: str, column: str, cells: list[object]) -> None:
+    """A date kept as a timestamp would be known from its first second on, not from its end: a day of leak."""
+    moments = [cell for cell in cells if isinstance(cell, datetime)]
+    if moments and all(moment.time() == time.min for moment in moments):
+        raise DataError(
+            f"{name}: column {column} holds nothing but midnights; store dates as a date column or as YYYY-MM-DD text "
+            "(a date counts as the end of its day)."
+        )
 
 
 def _plain(cell: object) -> object:
