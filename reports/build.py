@@ -12,6 +12,7 @@ from reports import contents, figures, labels, render
 from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
 from reports.load import Cell, Loaded, load
+from reports.pairs import REFERENCE, Pair, pairs
 from reports.published import Comparison, compare
 from reports.scores import Score, score
 from reports.tables import Table
@@ -26,6 +27,7 @@ LATER = {
 HEADING = "Event-driven forecasting: evaluation report"
 SECTIONS = (
     ("results", "Results"),
+    ("pairs", "Pairs"),
     ("calibration", "Calibration and cost"),
     ("published", "Published figures"),
     ("audit", "Audit"),
@@ -66,17 +68,20 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     scores = tuple(score(cell) for cell in loaded.cells)
     comparisons = compare(scores)
     tallies = audit(loaded.cells)
-    warnings = _warnings(loaded, scores, comparisons)
+    compared = pairs(loaded.cells, reference or REFERENCE)
+    warnings = _warnings(loaded, scores, compared, comparisons, reference or REFERENCE)
     title = labels.titled(HEADING, scores)
-    tables = contents.tables(scores, comparisons, tallies)
+    tables = contents.tables(scores, compared, comparisons, tallies)
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
-    data = _data(title, scores, comparisons, tallies, warnings, loaded.manifests)
+    data = _data(title, scores, compared, comparisons, tallies, warnings, loaded.manifests)
     report = Report(out, title, scores, tables, pictures, warnings, data)
     _write(report, _reproducibility(loaded))
     return report
 
 
-def _warnings(loaded: Loaded, scores: Sequence[Score], comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+def _warnings(
+    loaded: Loaded, scores: Sequence[Score], compared: Sequence[Pair], comparisons: Sequence[Comparison], reference: str
+) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
     found = list(loaded.warnings)
     for number, manifest in enumerate(loaded.manifests, 1):
@@ -108,6 +113,11 @@ def _warnings(loaded: Loaded, scores: Sequence[Score], comparisons: Sequence[Com
         for text in s.warnings:
             by_text.setdefault(text, []).append(s)
     found += [_about(text, cells, len(scores)) for text, cells in by_text.items()]
+    found += [f"{pair.cell_a} and {pair.cell_b}: {text}." for pair in compared for text in pair.warnings]
+    if not compared:
+        found.append(
+            f"pairs is empty: no cell of the reference method {reference!r} shares backbone, benchmark, gate and seed with another method."
+        )
     if not comparisons:
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found += [f"{key} is empty: {what} is not part of this version of the report." for key, what in LATER.items()]
@@ -123,6 +133,7 @@ def _about(text: str, cells: Sequence[Cell] | Sequence[Score], total: int) -> st
 def _data(
     title: str,
     scores: Sequence[Score],
+    compared: Sequence[Pair],
     comparisons: Sequence[Comparison],
     tallies: Sequence[Tally],
     warnings: Sequence[str],
@@ -132,7 +143,7 @@ def _data(
         "title": title,
         "label": labels.label(scores),
         "cells": [{**asdict(s), "notes": s.notes, "label": labels.label([s])} for s in scores],
-        "pairs": [],
+        "pairs": [asdict(pair) for pair in compared],
         "shift": [],
         "tokens": [],
         "consistency": [],

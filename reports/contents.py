@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from harness.records import Status
 from reports.audit import Tally
 from reports.labels import backbone_name, display_names, label, titled
+from reports.pairs import Pair
 from reports.published import Comparison
 from reports.scores import Score
 from reports.tables import Column, Table
@@ -20,10 +22,13 @@ _WHO = (
 _IDENTITY = tuple(Column(key, key, shown=False) for key in ("cell", "gate", "memory", "embedder", "seed", "label"))
 
 
-def tables(scores: Sequence[Score], comparisons: Sequence[Comparison], tallies: Sequence[Tally]) -> tuple[Table, ...]:
+def tables(
+    scores: Sequence[Score], compared: Sequence[Pair], comparisons: Sequence[Comparison], tallies: Sequence[Tally]
+) -> tuple[Table, ...]:
     """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind."""
     return (
         results(scores),
+        paired(scores, compared),
         calibration(scores),
         published(scores, comparisons),
         audited(scores, tallies),
@@ -52,6 +57,44 @@ def results(scores: Sequence[Score]) -> Table:
         _cells(scores),
         "Acc: Wilson interval. MCC and macro F1: percentile bootstrap over catalysts. Base rate: share of positive labels, "
         "the accuracy of always answering positive.",
+    )
+
+
+def paired(scores: Sequence[Score], compared: Sequence[Pair]) -> Table:
+    """The reference method minus each other method on the same catalysts."""
+    by_cell, names = {s.cell: s for s in scores}, display_names(scores)
+    taking_part = [s for s in scores if any(s.cell in (pair.cell_a, pair.cell_b) for pair in compared)]
+    return Table(
+        "pairs",
+        titled("Pairs: the reference method minus each other method", taking_part),
+        (
+            Column("benchmark", "Benchmark"),
+            Column("backbone", "Backbone"),
+            Column("a", "a"),
+            Column("b", "b"),
+            Column("n", "Shared rows", "int"),
+            Column("n_days", "Days", "int"),
+            Column("diff", "Acc a − b, points", "percent", ci="ci"),
+            Column("n_discordant", "Discordant", "int"),
+            Column("p_mcnemar", "p McNemar", "decimal"),
+            Column("p_holm", "p Holm", "decimal"),
+            Column("p_cluster", "p days", "decimal"),
+            Column("mde", "MDE, points", "percent"),
+            Column("notes", "Notes"),
+            *(Column(key, key, shown=False) for key in ("cell_a", "cell_b", "label")),
+        ),
+        tuple(
+            {
+                **asdict(pair),
+                "a": names[pair.cell_a],
+                "b": names[pair.cell_b],
+                "notes": tuple(dict.fromkeys((*by_cell[pair.cell_a].notes, *by_cell[pair.cell_b].notes))),
+                "label": label([by_cell[pair.cell_a], by_cell[pair.cell_b]]),
+            }
+            for pair in compared
+        ),
+        "Interval and p days: over decision days. p McNemar: exact. p Holm: McNemar over methods and benchmarks within a backbone. "
+        "MDE: smallest difference found with power 0.8 at alpha 0.05.",
     )
 
 
@@ -85,7 +128,8 @@ def published(scores: Sequence[Score], comparisons: Sequence[Comparison]) -> Tab
             **_row(c.score, scores, names),
             "table": c.published.table,
             "published_method": c.published.method,
-            "published_backbone": f"published with {c.published.backbone}",
+            "published_backbone": c.published.backbone,
+            "paper_row": f"{c.published.table}, {c.published.method}, published with {c.published.backbone}",
             "acc_published": c.published.acc,
             "mcc_published": c.published.mcc,
             "f1_published": c.published.f1_macro,
@@ -106,10 +150,9 @@ def published(scores: Sequence[Score], comparisons: Sequence[Comparison]) -> Tab
             Column("mcc_published", "MCC, paper", "decimal"),
             Column("f1_macro", "F1 %, here", "percent"),
             Column("f1_published", "F1 %, paper", "percent"),
-            Column("published_backbone", "Paper's row"),
-            Column("published_method", "Paper's method"),
-            Column("table", "Paper's table"),
+            Column("paper_row", "Paper's row"),
             Column("notes", "Notes"),
+            *(Column(key, key, shown=False) for key in ("table", "published_method", "published_backbone")),
             Column("comparable", "comparable", "flag", shown=False),
             *_IDENTITY,
         ),

@@ -32,7 +32,7 @@ _COLOURS = (
 _BASELINE = "#767676"
 _MARKS = "osD^vP"
 _CJK = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei")
-_TOP, _BOTTOM, _ROW, _HEAD = 0.95, 0.6, 0.26, 0.75  # inches
+_WIDTH, _TOP, _BOTTOM, _ROW, _HEAD = 11.5, 0.5, 0.45, 0.26, 0.85  # inches
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,29 @@ def _style() -> dict[Any, Any]:
 
 
 def _draw(scores: Sequence[Score], title: str) -> Figure:
-    benchmarks = list(dict.fromkeys(s.benchmark for s in scores))
-    panels = [[s for s in scores if s.benchmark == name] for name in benchmarks]
-    colours = _colours(scores)
+    """Panels in one or two columns; every row has the same height, whatever the number of cells."""
+    panels = [[s for s in scores if s.benchmark == name] for name in dict.fromkeys(s.benchmark for s in scores)]
+    names, colours, limits = display_names(scores), _colours(scores), _range(scores)
     across = min(2, len(panels))
     lines = [panels[i : i + across] for i in range(0, len(panels), across)]
-    heights = [max(len(panel) for panel in line) * _ROW + _HEAD for line in lines]
-    width, height = (6.4 * across + 0.6 if across > 1 else 8.5), sum(heights) + _TOP + _BOTTOM
-    figure = Figure(figsize=(width, height))
+    rooms = [max(map(len, line)) * _ROW + _HEAD for line in lines]
+    heading = textwrap.wrap(title, int(_WIDTH * 10))
+    top = _TOP + 0.18 * len(heading)
+    wide, high = _WIDTH, sum(rooms) + top + _BOTTOM
+    figure = Figure(figsize=(wide, high))
     FigureCanvasAgg(figure)
-    low, high = _range(scores)
-    below = _TOP
-    for line, room in zip(lines, heights, strict=True):
+    names_room, gap = min(2.9, 0.35 + 0.068 * max(len(_row_name(s, names)) for s in scores)), 0.25  # inches
+    column = wide / across
+    below = top
+    for line, room in zip(lines, rooms, strict=True):
         for position, panel in enumerate(line):
-            inner = len(panel) * _ROW
-            left = (position + 0.40) / across if across > 1 else 0.30
-            bottom = 1 - (below + inner) / height
-            axes = figure.add_axes((left, bottom, (0.57 / across if across > 1 else 0.66), inner / height))
-            _panel(axes, panel, colours, display_names(scores))
-            axes.set_xlim(low, high)
+            tall = len(panel) * _ROW
+            box = (position * column + names_room, high - below - tall, column - names_room - gap, tall)
+            axes = figure.add_axes((box[0] / wide, box[1] / high, box[2] / wide, box[3] / high))
+            _panel(axes, panel, colours, names)
+            axes.set_xlim(*limits)
         below += room
-    _head(figure, title, colours, height)
+    _head(figure, heading, colours, high)
     return figure
 
 
@@ -118,8 +120,8 @@ def _panel(axes: Axes, panel: Sequence[Score], colours: dict[str, tuple[str, str
 
 
 def _row_name(s: Score, names: dict[str, str]) -> str:
-    text = f"{names[s.cell]} · {'no LLM' if s.no_llm else s.backbone}" + (" · GATE OFF" if s.gate == "off" else "")
-    return text if len(text) <= 44 else text[:43] + "…"
+    text = names[s.cell] + (" · GATE OFF" if s.gate == "off" and "gate=" not in names[s.cell] else "")
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 def _colours(scores: Sequence[Score]) -> dict[str, tuple[str, str]]:
@@ -135,11 +137,10 @@ def _range(scores: Sequence[Score]) -> tuple[float, float]:
     return 5 * math.floor(20 * min(values)) - 1, 5 * math.ceil(20 * max(values)) + 1
 
 
-def _head(figure: Figure, title: str, colours: dict[str, tuple[str, str]], height: float) -> None:
-    wrapped = "\n".join(textwrap.wrap(title, int(figure.get_figwidth() * 11)))
-    figure.text(0.02, 1 - 0.1 / height, wrapped, va="top", ha="left", fontsize=11, fontweight="bold")
+def _head(figure: Figure, heading: list[str], colours: dict[str, tuple[str, str]], height: float) -> None:
+    figure.text(0.012, 1 - 0.1 / height, "\n".join(heading), va="top", ha="left", fontsize=11, fontweight="bold")
     handles = [Line2D([], [], color=c, marker=m, lw=1.6, ms=5, label=name) for name, (c, m) in colours.items()]
     base = Line2D([], [], color="#222222", marker="|", ls="none", ms=9, label="base rate (always positive)")
     figure.legend(
-        handles=[*handles, base], loc="lower left", bbox_to_anchor=(0.01, 0.0), ncols=4, frameon=False, fontsize=8.5
+        handles=[*handles, base], loc="lower left", bbox_to_anchor=(0.005, 0.0), ncols=6, frameon=False, fontsize=8.5
     )

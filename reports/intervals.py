@@ -27,10 +27,10 @@ def wilson(share: float, n: int) -> Interval | None:
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
-def cluster_means(values: Floats, clusters: Sequence[object]) -> Floats:
-    """Mean of ``values`` within each cluster, shape (clusters,), in order of first appearance."""
+def cluster_sums(values: Floats, clusters: Sequence[object]) -> Floats:
+    """Sum of ``values`` and number of rows in each cluster, shape (clusters, 2), in order of first appearance."""
     group = _codes(clusters)
-    return np.bincount(group, weights=values) / np.bincount(group)
+    return np.stack([np.bincount(group, weights=values), np.bincount(group)], axis=1)
 
 
 def bootstrap(statistic: Callable[[Floats], Floats], sums: Floats, seed: int = SEED) -> Interval | None:
@@ -44,8 +44,12 @@ def bootstrap(statistic: Callable[[Floats], Floats], sums: Floats, seed: int = S
     Returns:
         The 2.5 % and 97.5 % quantiles, unrounded; None without clusters.
     """
-    values = resample(statistic, sums, seed)
-    return None if values.size == 0 else (float(np.quantile(values, 0.025)), float(np.quantile(values, 0.975)))
+    return percentiles(resample(statistic, sums, seed))
+
+
+def percentiles(draws: Floats) -> Interval | None:
+    """The 2.5 % and 97.5 % quantiles of bootstrap draws; None without draws."""
+    return None if draws.size == 0 else (float(np.quantile(draws, 0.025)), float(np.quantile(draws, 0.975)))
 
 
 def resample(statistic: Callable[[Floats], Floats], sums: Floats, seed: int = SEED) -> Floats:

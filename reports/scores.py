@@ -154,12 +154,12 @@ def _classification(cell: Cell, scored: list[int], warnings: list[str]) -> dict[
     if point.degenerate:
         warnings.append(f"MCC and its interval are 0 by convention: all {point.degenerate} are of one class")
     clusters = [rows["catalyst_id"][i] for i in scored]
-    shares = intervals.cluster_means((truth == predicted).astype(np.float64), clusters)
+    right, asked = intervals.cluster_sums((truth == predicted).astype(np.float64), clusters).T
     sums = intervals.confusion_sums(truth, predicted, clusters)
     said = [answer >= 0.5 for answer in answers if answer is not None]
     return {
         "acc": point.acc,
-        "acc_ci": intervals.wilson(float(shares.mean()), shares.size),
+        "acc_ci": intervals.wilson(float((right / asked).mean()), right.size),
         "mcc": point.mcc,
         "mcc_ci": intervals.bootstrap(intervals.mcc_of, sums),
         "f1_macro": point.f1_macro,

@@ -1,0 +1,151 @@
+"""The written report: golden text, labels, strictness, determinism, size."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from reports import Report, build, terminal_table
+from reports.labels import GATE_OFF, REHEARSAL
+from tests.reports.runs import demo_run, evidence_of, meta_of, rows, write_cell
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", ["report.md", "tables/results.csv", "tables/results.tex"])
+def test_golden(demo: Report, name: str) -> None:
+    """Set UPDATE_GOLDEN=1 to write the files anew, then read the difference."""
+    golden, text = GOLDEN / Path(name).name, (demo.out / name).read_text(encoding="utf-8")
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_layout(demo: Report) -> None:
+    tables = ("results", "pairs", "calibration_and_cost", "published", "audit", "cells")
+    expected = {"report.html", "report.md", "report.json", "figures/accuracy_forest.svg", "figures/accuracy_forest.png"}
+    expected |= {f"tables/{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
+    assert {path.relative_to(demo.out).as_posix() for path in demo.out.rglob("*") if path.is_file()} == expected
+
+
+def test_report_json_is_strict_and_has_the_documented_keys(demo: Report) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    data = json.loads((demo.out / "report.json").read_text(encoding="utf-8"), parse_constant=refuse)
+    assert {"cells", "pairs", "shift", "tokens", "consistency", "audit", "ndp", "published", "warnings"} <= data.keys()
+    keys = (
+        "cell method backbone benchmark gate seed memory embedder n n_scored coverage acc acc_ci mcc mcc_ci f1_macro f1_ci brier log_loss "
+        "ece tokens_final_mean tokens_total cost_usd"
+    )
+    assert all(set(keys.split()) <= cell.keys() for cell in data["cells"])
+    late = [row for row in data["audit"] if row["late"]]
+    assert [(row["method"], row["gate"], row["kind"], row["late"], row["affected_queries"]) for row in late] == [
+        ("tiem", "off", "prior", 5, 5)
+    ]
+    for empty in ("shift", "tokens", "consistency", "ndp"):
+        assert any(text.startswith(f"{empty} is empty") for text in data["warnings"])
+
+
+def test_the_same_parquet_gives_the_same_bytes(demo: Report, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(demo.out.parent / "cells", moved / "cells")
+    shutil.copy(demo.out.parent / "manifest.json", moved)
+    again = build([moved], tmp_path / "out")
+    for path in demo.out.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (again.out / path.relative_to(demo.out)).read_bytes(), path.name
+
+
+def test_every_title_of_a_rehearsal_says_so(run: Path) -> None:
+    report = build([demo_run(run, rehearsal=True)], run / "report")
+    data = report.data
+    assert REHEARSAL in report.title
+    assert GATE_OFF in report.title
+    about_rehearsal = [table for table in report.tables if any(row.get("label") for row in table.rows)]
+    assert len(about_rehearsal) == len(report.tables)
+    for table in report.tables:
+        assert REHEARSAL in table.caption
+        for suffix in ("csv", "md", "tex"):
+            assert "Rehearsal endpoint" in (report.out / "tables" / f"{table.name}.{suffix}").read_text(
+                encoding="utf-8"
+            )
+    for picture in report.figures:
+        assert REHEARSAL in picture.title
+        assert "Rehearsal endpoint" in picture.svg.decode()
+    page = (report.out / "report.html").read_text(encoding="utf-8")
+    assert REHEARSAL in page.split("</title>")[0]
+    assert not any(row["comparable"] for row in data["published"] if row["backbone"] == "rehearsal")
+
+
+def test_a_mixed_title_names_its_cells(run: Path) -> None:
+    for backbone in ("rehearsal", "deepseek_v4_flash"):
+        write_cell(run, rows("cot", backbone, rehearsal=backbone == "rehearsal"))
+    assert f"{REHEARSAL} (cells: cot × rehearsal × astock)" in build([run], run / "report").title
+
+
+def test_forecasts_alone_make_a_report_that_names_what_is_missing(run: Path) -> None:
+    write_cell(run, rows())
+    report = build([run], run / "report")
+    for name in ("manifest.json", "cell.json", "evidence.parquet"):
+        assert any(f"{name} is missing" in text for text in report.warnings)
+
+
+def test_failed_cells_come_with_reason_and_remedy(demo: Report) -> None:
+    assert any("the endpoint refused the key (401). What to do: set OPENAI_API_KEY" in text for text in demo.warnings)
+
+
+def test_one_hundred_and_ten_cells(run: Path) -> None:
+    for b in range(5):
+        for m in range(11):
+            for backbone in ("rehearsal", "rehearsal_b"):
+                write_cell(run, rows(f"method_{m:02d}", backbone, f"bench_{b}", n=12, rehearsal=True))
+    report = build([run], run / "report")
+    assert len(report.data["cells"]) == 110
+    ET.fromstring(report.figures[0].svg)
+
+
+def test_hostile_and_chinese_names_are_escaped(run: Path) -> None:
+    nasty = "<script>alert(1)</script>|_&$[x]"
+    some = rows(nasty, "模型", "基准", n=6, cell="nasty")
+    write_cell(run, some, meta=meta_of(some, status="failed", reason=nasty), evidence=evidence_of(some))
+    report = build([run], run / "report")
+    page = (report.out / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "基准" in page
+    assert r"\|\_&$\[x\]" in (report.out / "report.md").read_text(encoding="utf-8")
+    assert r"\_\&\${[}x{]}" in (report.out / "tables" / "results.tex").read_text(encoding="utf-8")
+
+
+def test_a_report_without_scores_leaves_no_old_figure(run: Path) -> None:
+    write_cell(run, rows(n=3))
+    build([run], run / "report")
+    write_cell(run, rows(n=3, status="budget"))
+    report = build([run], run / "report")
+    assert report.figures == ()
+    assert not list((report.out / "figures").iterdir())
+
+
+def test_the_terminal_table_cuts_nothing(demo: Report) -> None:
+    out = io.StringIO()
+    terminal_table(demo, Console(file=out, width=80))
+    text = out.getvalue()
+    assert "…" not in text
+    assert "\x1b" not in text
+    assert "no LLM (run with deepseek_v4_flash)" in text
+    assert "TIME GATE OFF" in text
+
+
+def test_the_page_asks_for_nothing_from_outside(demo: Report) -> None:
+    page = (demo.out / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert 'src="http' not in page
+    assert "@import" not in page
+    assert "url(" not in page
