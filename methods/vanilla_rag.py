@@ -19,7 +19,7 @@ from pydantic import Field
 from harness.evidence import EvidenceView, case_source, document_source
 from harness.method import Context, Vectors
 from harness.records import Catalyst, Document, Forecast, Passage, ResolvedCase, Source
-from harness.tokens import count_tokens, split_tokens
+from harness.tokens import count_tokens, split_to_tokens
 from methods import forecasting
 from methods.base import BaseMethod
 
@@ -125,7 +125,7 @@ def _company(document: Document, ctx: Context) -> str:
 def document_records(document: Document, company: str, tokens: int, overlap: int) -> tuple[Record, ...]:
     """The chunks of ``document`` as records; one per ``tokens`` tokens, neighbours sharing ``overlap``."""
     assert document.time is not None  # the view never returns a document without a time
-    chunks = split_tokens(document.text, tokens, overlap)
+    chunks = split_to_tokens(document.text, tokens, overlap)
     about = " ".join([document.time.text, company, ",".join(document.stocks)]).strip()
     source = document_source(document, "chunk")
     records = []

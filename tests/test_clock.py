@@ -87,7 +87,13 @@ def test_unknown_times_fail_closed() -> None:
     assert not resolved_before(None, decision)
 
 
-@given(days.filter(lambda d: date(2010, 1, 1) <= d <= date(2025, 6, 1)), clocks, st.sampled_from(Convention), st.integers(1, 10), st.sampled_from([("XSHG", CN), ("XNYS", US)]))
+@given(
+    days.filter(lambda d: date(2010, 1, 1) <= d <= date(2025, 6, 1)),
+    clocks,
+    st.sampled_from(Convention),
+    st.integers(1, 10),
+    st.sampled_from([("XSHG", CN), ("XNYS", US)]),
+)
 def test_an_outcome_is_never_known_before_its_decision(day, clock, convention, horizon, exchange) -> None:  # type: ignore[no-untyped-def]
     code, tz = exchange
     decision = parse_stamp(f"{day:%Y-%m-%d}" + (f" {clock}" if clock else ""), tz)

@@ -16,7 +16,14 @@ ALLOWED = {
     "benchmarks": {"benchmarks", "harness.records", "harness.clock", "harness.errors", "harness.config"},
     "reports": {"reports", "harness.records", "harness.errors"},
 }
-METHODS_MAY_NOT = {"harness.gateway", "harness.store", "harness.session", "harness.cell", "harness.run", "harness.embed"}
+METHODS_MAY_NOT = {
+    "harness.gateway",
+    "harness.store",
+    "harness.session",
+    "harness.cell",
+    "harness.run",
+    "harness.embed",
+}
 
 
 def imported(source: str, module: str) -> set[str]:

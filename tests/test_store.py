@@ -20,7 +20,15 @@ T = datetime(2021, 1, 5, 1, 30, tzinfo=UTC)
 
 def row(name: str, status: str = "ok", **values: Any) -> dict[str, Any]:
     base = dict.fromkeys(FORECAST_SCHEMA.names)
-    return {**base, "catalyst_id": name, "epoch": 0, "status": status, "decision_time": T, "decision_day": date(2021, 1, 5), **values}
+    return {
+        **base,
+        "catalyst_id": name,
+        "epoch": 0,
+        "status": status,
+        "decision_time": T,
+        "decision_day": date(2021, 1, 5),
+        **values,
+    }
 
 
 def shown(name: str, item: str) -> dict[str, Any]:
@@ -66,7 +74,9 @@ def test_a_finished_row_is_never_replaced_and_a_failed_one_is(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_killed_between_any_two_files_the_store_stays_readable(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_between_any_two_files_the_store_stays_readable(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Dies at a random rename; what was committed before is there, what was not is done again."""
     rng = random.Random(seed)
     renames = 0

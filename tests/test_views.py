@@ -49,7 +49,9 @@ def test_views_reproduce_the_hand_checked_answers(name: str) -> None:
     assert ids(view.concurrent()) == want["concurrent"]
     assert ids(view.prior()) == want["prior"]
     assert ids(view.refused()) == want["refused_same_stock"]
-    assert [d.doc_id for d in view.refused() if d.time and d.time.day == case.time.day] == want["refused_same_calendar_day"]
+    assert [d.doc_id for d in view.refused() if d.time and d.time.day == case.time.day] == want[
+        "refused_same_calendar_day"
+    ]
     assert ids(view.dropped_copies()) == want["duplicates_dropped"]
     kept = WITH_COPIES.as_of(case.stock_id, case.time, Gate.STRICT).focal()
     assert kept is not None

@@ -23,9 +23,9 @@ from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stat
 from harness.gateway.retry import Failure
 from harness.gateway.sender import Sender, Sending
 from harness.gateway.settings import Endpoint
-from harness.gateway.tokens import count_messages, count_tokens, cut_to_tokens
 from harness.gateway.wire import Wire
 from harness.records import Call, Status
+from harness.tokens import count_messages, count_tokens, cut_to_tokens
 
 FRESH_TRIES = 2
 """How often an invalid reply is asked for again, with what is wrong with it."""

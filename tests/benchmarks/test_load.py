@@ -80,7 +80,9 @@ def test_a_price_path_shows_the_suspension(content: Content, load_content: Load)
 
 @pytest.mark.parametrize("field", ["stock_id", "decision_time"])
 def test_a_path_of_another_stock_or_time_is_not_used(field: str, content: Content, load_content: Load) -> None:
-    content["prices/Small.json"]["prices"][0][field] = {"stock_id": "000002.SZ", "decision_time": "2021-01-05 09:41"}[field]
+    content["prices/Small.json"]["prices"][0][field] = {"stock_id": "000002.SZ", "decision_time": "2021-01-05 09:41"}[
+        field
+    ]
     assert load_content(content).evaluation.outcomes["c1"].resolve_session == date(2021, 1, 12)
 
 
@@ -231,7 +233,10 @@ def test_bundled_files_are_used_unless_the_root_has_one(
         ({"eval": None}, r"benchmark\.eval"),
         ({"resolve": "maybe"}, r"benchmark\.resolve = 'maybe'"),
         ({"stocks": "s.csv"}, r"benchmark\.stocks: only for format: table"),
-        ({"experience": {"catalists": "x"}}, r"benchmark\.experience\.catalists: unknown key; did you mean catalysts\?"),
+        (
+            {"experience": {"catalists": "x"}},
+            r"benchmark\.experience\.catalists: unknown key; did you mean catalysts\?",
+        ),
         ({"experience": {}, "name": "a/b"}, r"benchmark\.name = 'a/b'"),
     ],
 )
