@@ -52,9 +52,9 @@ class RunSettings(_Strict):
     dir: str = "runs"
     limit: PositiveInt | None = None
     mode: Literal["run", "estimate", "check"] = "run"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     epochs: PositiveInt = 1
-    budget_usd: float | None = Field(None, ge=0)
+    budget_usd: float | None = Field(default=None, ge=0)
 
 
 class ClusterSettings(_Strict):
@@ -64,7 +64,7 @@ class ClusterSettings(_Strict):
     address: str | None = None
     workers: PositiveInt = 2
     cells_per_worker: PositiveInt = 8
-    object_store_mb: int = Field(256, ge=80)
+    object_store_mb: int = Field(default=256, ge=80)
 
 
 class CellConfig(_Strict):

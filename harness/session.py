@@ -8,6 +8,7 @@ the network most of the time. Cells are spread over the workers; their rows are 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import types
@@ -38,8 +39,10 @@ def start_ray(address: str | None, object_store_mb: int) -> None:
     """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    local = {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
-    ray.init(address=address or "local", namespace="harness", log_to_driver=False, logging_level="error", **local)
+    local: dict[str, Any] = (
+        {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
+    )
+    ray.init(address=address or "local", namespace="harness", log_to_driver=False, logging_level=logging.ERROR, **local)
 
 
 class EmbedderActor:
@@ -125,7 +128,8 @@ class Session:
         if not ray.is_initialized():
             start_ray(self._cluster.address, self._cluster.object_store_mb)
             self._exit.callback(ray.shutdown)
-        self.resources = {k: v for k, v in ray.cluster_resources().items() if not k.startswith("node:")}
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        self.resources = {k: v for k, v in resources.items() if not k.startswith("node:")}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -203,13 +207,13 @@ class Session:
         component = job.spec.config.embedder
         key = digest(component.model_dump(mode="json", by_alias=True))
         if key not in self._embedders:
-            actor = ray.remote(num_cpus=0, max_concurrency=1000)(EmbedderActor)
+            actor = ray.remote(EmbedderActor).options(num_cpus=0, max_concurrency=1000)
             path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
             self._embedders[key] = actor.remote(component, str(path))
         return key
 
     def _worker(self) -> Any:
-        actor = ray.remote(num_cpus=0, max_concurrency=1000)(Worker)
+        actor = ray.remote(Worker).options(num_cpus=0, max_concurrency=1000)
         return actor.remote(str(self._run_dir.path), self._gateways, self._embedders, self._cluster.cells_per_worker)
 
     def _interruptible(self) -> ExitStack:
