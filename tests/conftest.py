@@ -14,6 +14,12 @@ settings.load_profile("harness")
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--cases", default=str(ROOT / "tests" / "parity" / "cases"), help="directory of parity cases (tests/parity)"
+    )
+
+
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     """A local Ray cluster, started once."""

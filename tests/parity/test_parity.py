@@ -1,0 +1,63 @@
+"""Numeric cases worked by hand or by official implementations, run through small public functions.
+
+A case is a JSON file with ``case_id, inputs, expected, tolerance``; the prefix of its name says which function it is for.
+``pytest tests/parity --cases DIR`` runs every case of another directory. A name without a known prefix is skipped by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity import runners
+
+RUNNERS: dict[str, Callable[[Any, Any], None]] = {
+    "vanilla_rag_gate_": runners.vanilla_rag_gate,
+    "forecast_parse_": runners.forecast_parse,
+    "metrics_": runners.metrics,
+    "tiem_gates_": runners.tiem_gates,
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case_file" in metafunc.fixturenames:
+        files = sorted(Path(metafunc.config.getoption("--cases")).glob("*.json"))
+        metafunc.parametrize("case_file", files, ids=[f.stem for f in files])
+
+
+def test_case(case_file: Path) -> None:
+    runner = next((run for prefix, run in RUNNERS.items() if case_file.name.startswith(prefix)), None)
+    if runner is None:
+        pytest.skip(f"{case_file.name}: no runner for a case of this kind")
+    case = json.loads(case_file.read_text("utf-8"))
+    runner(case["inputs"], case["expected"])
+
+
+def test_cases_were_found(request: pytest.FixtureRequest) -> None:
+    assert list(Path(request.config.getoption("--cases")).glob("*.json"))
+
+
+@pytest.mark.parametrize("prefix", sorted(RUNNERS))
+def test_a_wrong_answer_is_caught(prefix: str) -> None:
+    """A runner that could not fail would prove nothing: its first case with the expectation spoiled must fail."""
+    file = sorted((Path(__file__).parent / "cases").glob(f"{prefix}*.json"))[0]
+    case = json.loads(file.read_text("utf-8"))
+    with pytest.raises(AssertionError):
+        RUNNERS[prefix](case["inputs"], _spoiled(case["expected"]))
+
+
+def _spoiled(expected: Any) -> Any:
+    """``expected`` with every number shifted, every truth turned and every text changed."""
+    if isinstance(expected, bool):
+        return not expected
+    if isinstance(expected, int | float):
+        return expected + 1
+    if isinstance(expected, str):
+        return f"{expected}?"
+    if isinstance(expected, dict):
+        return {key: _spoiled(value) for key, value in expected.items()}
+    return [_spoiled(value) for value in expected]
