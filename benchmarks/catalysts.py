@@ -157,7 +157,9 @@ def _on_path(draft: Draft, path: PricePath, sessions: ExchangeSessions, earliest
         raise path.row.error("path", f"is shorter than the {steps} sessions after entry that {draft.row.where} needs")
     traded = path.sessions[: steps + 1]
     if traded[0] < earliest:
-        raise path.row.error("entry_session", f"is before {earliest}, the earliest the calendar of {sessions.code} allows")
+        raise path.row.error(
+            "entry_session", f"is before {earliest}, the earliest the calendar of {sessions.code} allows"
+        )
     closed = [day for day in traded if not sessions.is_session(day)]
     if closed:
         raise path.row.error("path", f"{closed[0]} is not a session of {sessions.code}")

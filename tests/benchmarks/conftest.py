@@ -99,12 +99,12 @@ def load_small(root: Path, **settings: Any) -> Benchmark:
     return benchmarks.load(**{**SETTINGS, "root": str(root), **settings})
 
 
-@pytest.fixture()
+@pytest.fixture
 def content() -> Content:
     return copy.deepcopy(SMALL)
 
 
-@pytest.fixture()
+@pytest.fixture
 def load_content(tmp_path: Path) -> Callable[..., Benchmark]:
     """Write a content and load it."""
 
@@ -115,7 +115,7 @@ def load_content(tmp_path: Path) -> Callable[..., Benchmark]:
     return run
 
 
-@pytest.fixture()
+@pytest.fixture
 def released() -> Path:
     """The directory of the released files."""
     if not os.environ.get("HARNESS_DATA"):

@@ -94,8 +94,12 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda b: f"{b.file[:5]}-{b.field}-{b.value if b.value is not REMOVED else 'missing'}"[:40])
-def test_the_message_names_file_row_field_and_value(bad: Bad, content: Content, load_content: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    "bad", BAD, ids=lambda b: f"{b.file[:5]}-{b.field}-{b.value if b.value is not REMOVED else 'missing'}"[:40]
+)
+def test_the_message_names_file_row_field_and_value(
+    bad: Bad, content: Content, load_content: Callable[..., Any]
+) -> None:
     row = content[bad.file][bad.array][bad.row - 1]
     if bad.value is REMOVED:
         del row[bad.field]
@@ -134,7 +138,9 @@ FILES: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("data", "says"), [pytest.param(d, s, id=i) for i, d, s in FILES])
-def test_a_file_that_is_no_benchmark_file(data: Any, says: str, content: Content, load_content: Callable[..., Any]) -> None:
+def test_a_file_that_is_no_benchmark_file(
+    data: Any, says: str, content: Content, load_content: Callable[..., Any]
+) -> None:
     with pytest.raises(DataError, match=says):
         load_content({**content, EVAL: data})
 
