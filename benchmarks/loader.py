@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.catalysts import Draft, read_catalysts, settle
 from benchmarks.corpus import Evidence, read_documents, read_stocks
 from benchmarks.files import Folder, open_folder
 from benchmarks.markets import Markets, markets_of
-from benchmarks.params import CaseFiles, parse
+from benchmarks.params import CaseFiles, Paths, parse
 from benchmarks.prices import PricePath, read_prices
 from benchmarks.problems import Problems
 from benchmarks.sources import EvidenceRows, catalyst_rows, evidence_rows, price_rows
@@ -33,19 +33,14 @@ def load(**values: Any) -> Benchmark:
     """
     parameters = parse(values)
     folder = open_folder(parameters)
-    problems = Problems(parameters.name)
-    evidence: dict[object, Evidence] = {}
-    evaluation = _read(folder, parameters, parameters.eval, "benchmark", parameters.resolve, evidence, problems)
+    reader = _Reader(folder, parameters.resolve, Problems(parameters.name))
+    evaluation = reader.read(parameters, parameters.eval, "benchmark")
     past = parameters.experience
-    experience = (
-        _read(folder, past, past.catalysts, "benchmark.experience", parameters.resolve, evidence, problems)
-        if past
-        else None
-    )
-    problems.stop_if_any()
-    cases = _settle(evaluation, parameters.resolve, problems)
-    past_cases = _settle(experience, parameters.resolve, problems) if experience else None
-    problems.stop_if_any()
+    experience = reader.read(past, past.catalysts, "benchmark.experience") if past else None
+    reader.problems.stop_if_any()
+    cases = reader.settle(evaluation)
+    past_cases = reader.settle(experience) if experience else None
+    reader.problems.stop_if_any()
     _refuse_shared_cases(cases, past_cases)
     return Benchmark(
         name=parameters.name,
@@ -69,26 +64,36 @@ class _Cases:
     warnings: tuple[str, ...]
 
 
-def _read(
-    folder: Folder,
-    files: CaseFiles,
-    catalysts: str,
-    key: str,
-    resolve: str,
-    cache: dict[object, Evidence],
-    problems: Problems,
-) -> _Cases:
-    markets = markets_of(files, key)
-    rows = catalyst_rows(folder, files, catalysts)
-    # Evaluation and experience of astock share one corpus: read, check and hold it once.
-    identity = (files.event, files.stocks, files.format, files.market, files.calendar)
-    if identity not in cache:
-        cache[identity] = _evidence(evidence_rows(folder, files, key), markets, problems)
-    evidence = cache[identity]
-    paths = read_prices(price_rows(folder, files, key), problems)
-    needs_resolve_date = files.format == "released" or resolve == "released"
-    drafts = read_catalysts(rows, files, markets, evidence, needs_resolve_date, problems)
-    return _Cases(files.name, markets, drafts, evidence, paths, _warnings(files, key, drafts, evidence))
+@dataclass(frozen=True)
+class _Reader:
+    """Reads sets of cases; files that evaluation and experience share are read, checked and held once."""
+
+    folder: Folder
+    resolve: str
+    problems: Problems
+    evidence: dict[object, Evidence] = field(default_factory=dict)
+    paths: dict[Paths, dict[str, PricePath]] = field(default_factory=dict)
+
+    def read(self, files: CaseFiles, catalysts: str, key: str) -> _Cases:
+        """Rows of ``files`` and of the file ``catalysts``, checked; ``key`` is their path in the configuration."""
+        markets = markets_of(files, key)
+        rows = catalyst_rows(self.folder, files, catalysts)
+        corpus_of = (files.event, files.stocks, files.format, files.market, files.calendar)
+        if corpus_of not in self.evidence:
+            self.evidence[corpus_of] = _evidence(evidence_rows(self.folder, files, key), markets, self.problems)
+        if files.prices not in self.paths:
+            self.paths[files.prices] = read_prices(price_rows(self.folder, files, key), self.problems)
+        evidence = self.evidence[corpus_of]
+        needs_resolve_date = files.format == "released" or self.resolve == "released"
+        drafts = read_catalysts(rows, files, markets, evidence, needs_resolve_date, self.problems)
+        warnings = _warnings(files, key, drafts, evidence)
+        return _Cases(files.name, markets, drafts, evidence, self.paths[files.prices], warnings)
+
+    def settle(self, cases: _Cases) -> CaseSet:
+        """The cases with their outcomes."""
+        outcomes = settle(cases.drafts, cases.markets, cases.paths, self.resolve, self.problems)
+        catalysts = tuple(draft.catalyst for draft in cases.drafts)
+        return CaseSet(cases.name, catalysts, outcomes, cases.evidence.corpus)
 
 
 def _evidence(rows: EvidenceRows, markets: Markets, problems: Problems) -> Evidence:
@@ -113,12 +118,6 @@ def _warnings(files: CaseFiles, key: str, drafts: Sequence[Draft], evidence: Evi
         source = f"{evidence.stocks_file} is partial" if evidence.stocks_file else "no file lists the stocks"
         return (f"{who}: {source}: {nameless}.",)
     return ()
-
-
-def _settle(cases: _Cases, resolve: str, problems: Problems) -> CaseSet:
-    outcomes = settle(cases.drafts, cases.markets, cases.paths, resolve, problems)
-    catalysts = tuple(draft.catalyst for draft in cases.drafts)
-    return CaseSet(cases.name, catalysts, outcomes, cases.evidence.corpus)
 
 
 def _refuse_shared_cases(evaluation: CaseSet, experience: CaseSet | None) -> None:

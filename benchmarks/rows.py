@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 
@@ -33,7 +33,7 @@ class Row:
     @property
     def where(self) -> str:
         """File, row and id, as every message begins."""
-        name = self.values.get(self.id_field) if isinstance(self.values, Mapping) else None
+        name = self.values.get(self.id_field) if isinstance(self.values, dict) else None
         shown = f" ({name})" if isinstance(name, str) and name else ""
         return f"{self.file}, {self.unit} {self.position}{shown}"
 
@@ -47,7 +47,7 @@ class Row:
         Raises:
             RowError: the row is not an object with fields.
         """
-        if not isinstance(self.values, Mapping):
+        if not isinstance(self.values, dict):
             raise RowError(self.where, "", quote(self.values), "is not an object; a row must be {field: value, …}")
         return self.values.get(field)
 
@@ -63,7 +63,7 @@ class Row:
         return value
 
     def _holds(self, field: str) -> bool:
-        return isinstance(self.values, Mapping) and field in self.values
+        return isinstance(self.values, dict) and field in self.values
 
     def text(self, field: str) -> str:
         """A text that says something.

@@ -115,8 +115,7 @@ def test_the_order_of_rows_does_not_matter(order: list[int], other: list[int]) -
             write(Path(root), version)
             loaded.append(replace(load_small(Path(root)), files=()))
     assert loaded[0] == loaded[1]
-    for part in ("outcomes",):
-        assert list(getattr(loaded[0].evaluation, part)) == list(getattr(loaded[1].evaluation, part))
+    assert list(loaded[0].evaluation.outcomes) == list(loaded[1].evaluation.outcomes)
 
 
 def test_byte_order_mark_and_crlf_load(tmp_path: Path, content: Content) -> None:
@@ -193,6 +192,9 @@ def test_experience_shares_the_corpus_and_may_not_share_a_case(content: Content,
     assert loaded.experience.corpus is loaded.evaluation.corpus
     with pytest.raises(DataError, match="4 catalysts are in the evaluation and in the experience"):
         load_content(content, experience=experience | {"catalysts": "eval/Small.json"})
+    content["prices/Small.json"]["prices"][0]["path"] = None
+    with pytest.raises(DataError, match="1 bad row;"):  # of a file that both sets read
+        load_content(content, experience=experience)
 
 
 def test_root_from_the_environment(tmp_path: Path, content: Content, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +218,7 @@ def test_bundled_files_are_used_unless_the_root_has_one(
     for root in (None, str(tmp_path / "other")):
         assert len(benchmarks.load(**SETTINGS, root=root, bundled="small").evaluation.catalysts) == 4
     write(tmp_path / "other", {"event/Small.json": content["event/Small.json"]})
-    with pytest.raises(DataError, match="other/eval/Small.json"):
+    with pytest.raises(DataError, match=r"other/eval/Small\.json: cannot be read"):
         benchmarks.load(**SETTINGS, root=str(tmp_path / "other"), bundled="small")
 
 
