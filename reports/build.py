@@ -69,7 +69,7 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     comparisons = compare(scores)
     tallies = audit(loaded.cells)
     compared = pairs(loaded.cells, reference or REFERENCE)
-    warnings = _warnings(loaded, scores, compared, comparisons, reference or REFERENCE)
+    warnings = _warnings(loaded, scores, compared, comparisons, tallies, reference or REFERENCE)
     title = labels.titled(HEADING, scores)
     tables = contents.tables(scores, compared, comparisons, tallies)
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
@@ -80,7 +80,12 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
 
 
 def _warnings(
-    loaded: Loaded, scores: Sequence[Score], compared: Sequence[Pair], comparisons: Sequence[Comparison], reference: str
+    loaded: Loaded,
+    scores: Sequence[Score],
+    compared: Sequence[Pair],
+    comparisons: Sequence[Comparison],
+    tallies: Sequence[Tally],
+    reference: str,
 ) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
     found = list(loaded.warnings)
@@ -118,6 +123,11 @@ def _warnings(
         found.append(
             f"pairs is empty: no cell of the reference method {reference!r} shares backbone, benchmark, gate and seed with another method."
         )
+    for t in tallies:
+        if t.gate == "strict" and t.late:
+            found.append(
+                f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
+            )
     if not comparisons:
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found += [f"{key} is empty: {what} is not part of this version of the report." for key, what in LATER.items()]

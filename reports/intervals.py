@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -33,34 +33,27 @@ def cluster_sums(values: Floats, clusters: Sequence[object]) -> Floats:
     return np.stack([np.bincount(group, weights=values), np.bincount(group)], axis=1)
 
 
-def bootstrap(statistic: Callable[[Floats], Floats], sums: Floats, seed: int = SEED) -> Interval | None:
-    """Percentile bootstrap over clusters.
+def resample(sums: Floats, seed: int = SEED) -> Floats:
+    """Bootstrap over clusters: totals of as many clusters as there are, drawn with replacement.
 
     Args:
-        statistic: from totals, shape (resamples, k), to one value a resample, shape (resamples,).
         sums: what each cluster adds to the totals, shape (clusters, k).
-        seed: of the generator; the same input gives the same interval.
+        seed: of the generator; the same input gives the same draws.
 
     Returns:
-        The 2.5 % and 97.5 % quantiles, unrounded; None without clusters.
+        Totals, shape (RESAMPLES, k); shape (0, k) without clusters.
     """
-    return percentiles(resample(statistic, sums, seed))
+    count = len(sums)
+    if count == 0:
+        return sums
+    rng = np.random.default_rng(seed)
+    even = np.full(count, 1 / count)
+    return np.concatenate([rng.multinomial(count, even, size=_BLOCK) @ sums for _ in range(RESAMPLES // _BLOCK)])
 
 
 def percentiles(draws: Floats) -> Interval | None:
-    """The 2.5 % and 97.5 % quantiles of bootstrap draws; None without draws."""
+    """The 2.5 % and 97.5 % quantiles of bootstrap draws, unrounded; None without draws."""
     return None if draws.size == 0 else (float(np.quantile(draws, 0.025)), float(np.quantile(draws, 0.975)))
-
-
-def resample(statistic: Callable[[Floats], Floats], sums: Floats, seed: int = SEED) -> Floats:
-    """``statistic`` of ``RESAMPLES`` draws of the clusters with replacement, shape (RESAMPLES,); empty without clusters."""
-    count = len(sums)
-    if count == 0:
-        return np.empty(0)
-    rng = np.random.default_rng(seed)
-    even = np.full(count, 1 / count)
-    draws = (rng.multinomial(count, even, size=_BLOCK) for _ in range(RESAMPLES // _BLOCK))
-    return np.concatenate([statistic(draw @ sums) for draw in draws])
 
 
 def confusion_sums(truth: Bools, predicted: Bools, clusters: Sequence[object]) -> Floats:

@@ -36,6 +36,9 @@ def _which(some: Sequence[Score], every: Sequence[Score]) -> str:
         return ""
     if len(some) <= _NAMED_AT_MOST:
         return f" (cells: {'; '.join(f'{s.method} × {s.backbone} × {s.benchmark}' for s in some)})"
+    backbones = sorted({s.backbone for s in some})
+    if {s.cell for s in every if s.backbone in backbones} == {s.cell for s in some}:
+        return f" (all cells with backbone {', '.join(backbones)})"
     return f" ({len(some)} of {len(every)} cells, marked in the notes)"
 
 

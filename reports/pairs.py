@@ -121,7 +121,8 @@ def _pair(a: Cell, b: Cell) -> Pair:
 def _over_days(pair: Pair, deltas: Floats, days: Sequence[Any]) -> Pair:
     """``pair`` with what takes the day as the unit: catalysts of one day share the market's move."""
     sums = intervals.cluster_sums(deltas, days)
-    draws = intervals.resample(lambda totals: totals[:, 0] / totals[:, 1], sums)
+    difference, rows = intervals.resample(sums).T
+    draws = difference / rows
     return replace(
         pair,
         n_days=len(sums),

@@ -155,15 +155,15 @@ def _classification(cell: Cell, scored: list[int], warnings: list[str]) -> dict[
         warnings.append(f"MCC and its interval are 0 by convention: all {point.degenerate} are of one class")
     clusters = [rows["catalyst_id"][i] for i in scored]
     right, asked = intervals.cluster_sums((truth == predicted).astype(np.float64), clusters).T
-    sums = intervals.confusion_sums(truth, predicted, clusters)
+    draws = intervals.resample(intervals.confusion_sums(truth, predicted, clusters))
     said = [answer >= 0.5 for answer in answers if answer is not None]
     return {
         "acc": point.acc,
         "acc_ci": intervals.wilson(float((right / asked).mean()), right.size),
         "mcc": point.mcc,
-        "mcc_ci": intervals.bootstrap(intervals.mcc_of, sums),
+        "mcc_ci": intervals.percentiles(intervals.mcc_of(draws)),
         "f1_macro": point.f1_macro,
-        "f1_ci": intervals.bootstrap(intervals.f1_of, sums),
+        "f1_ci": intervals.percentiles(intervals.f1_of(draws)),
         "base_rate": float(truth.mean()),
         "positive_share": float(np.mean(said)) if said else None,
         "constant": point.degenerate is not None,

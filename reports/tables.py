@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["text", "int", "percent", "decimal", "usd", "flag"]
+Kind = Literal["text", "int", "percent", "decimal", "p", "usd", "flag"]
 MISSING = "—"
 _MD = str.maketrans({c: "\\" + c for c in "\\`*_|<>[]~"} | {"\n": " "})
 _TEX = str.maketrans(
@@ -118,6 +118,8 @@ def _format(kind: Kind, value: Any) -> str:
             return f"{100 * value:.2f}"
         case "decimal":
             return f"{value:.3f}"
+        case "p":
+            return "<0.001" if value < 0.001 else f"{value:.3f}"
         case "int":
             return f"{value:,.0f}"
         case "usd":

@@ -91,11 +91,25 @@ def test_a_mixed_title_names_its_cells(run: Path) -> None:
     assert f"{REHEARSAL} (cells: cot × rehearsal × astock)" in build([run], run / "report").title
 
 
+def test_a_mixed_title_of_many_cells_names_the_backbone(run: Path) -> None:
+    for backbone in ("rehearsal", "deepseek_v4_flash"):
+        for number in range(5):
+            write_cell(run, rows(f"m{number}", backbone, rehearsal=backbone == "rehearsal"))
+    assert f"{REHEARSAL} (all cells with backbone rehearsal)" in build([run], run / "report").title
+
+
 def test_forecasts_alone_make_a_report_that_names_what_is_missing(run: Path) -> None:
     write_cell(run, rows())
     report = build([run], run / "report")
     for name in ("manifest.json", "cell.json", "evidence.parquet"):
         assert any(f"{name} is missing" in text for text in report.warnings)
+
+
+def test_a_late_record_under_the_strict_gate_is_a_warning(run: Path) -> None:
+    some = rows(n=6)
+    write_cell(run, some, evidence=evidence_of(some, late=2))
+    report = build([run], run / "report")
+    assert any("2 late records of kind prior entered prompts under the strict gate" in text for text in report.warnings)
 
 
 def test_failed_cells_come_with_reason_and_remedy(demo: Report) -> None:
