@@ -1,0 +1,1 @@
+"""Benchmarks: released files and the shipped sample, turned into records."""
