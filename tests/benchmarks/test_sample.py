@@ -78,7 +78,7 @@ def test_a_planted_case_that_is_no_catalyst_is_refused() -> None:
     assert lost in generate._kept(content)
     with pytest.raises(ValueError, match="2020-11-25 16:05:00"):
         generate._choose([case for case in cases if case.key != lost], generate._kept(content))
-    with pytest.raises(ValueError, match="expr: .* 72 needed"):
+    with pytest.raises(ValueError, match=r"expr: .* 72 needed"):
         generate._choose(cases[:5], set())
 
 
