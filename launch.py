@@ -79,7 +79,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
     directory = RunDirectory(configs[0].run.dir)
     result = run_jobs(jobs, directory, console, arguments)
     report = reports.build([directory.path], directory.report)
-    reports.print_terminal(report)
+    reports.terminal_table(report)
     tell_what_is_left(result, console)
     say(console, f"report: {directory.report / 'report.html'}")
     return result.exit_code

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -141,7 +142,6 @@ class CellRun:
         self._rows: list[Row] = []
         self._evidence: list[Row] = []
         self._calls: list[Row] = []
-        self._writing = asyncio.Lock()
 
     def stop(self) -> None:
         """Start no further forecast; those under way end and are stored."""
@@ -155,15 +155,15 @@ class CellRun:
         self.progress.total, self.progress.resumed = len(plan), len(plan) - len(todo)
         self.progress.state = "running"
         queue = iter(todo)
-        flusher = asyncio.create_task(self._flush_regularly())
+        ended = asyncio.Event()
+        flusher = asyncio.create_task(self._flush_until(ended))
         try:
             width = self._config.backbone.max_in_flight
             await asyncio.gather(*(self._work(queue) for _ in range(min(width, len(todo)))))
+            self._give_up_on(list(queue))
         finally:
-            flusher.cancel()
-            await self._flush()
-        self._give_up_on(list(queue))
-        await self._flush()
+            ended.set()
+            await flusher
         return await asyncio.to_thread(self._conclude, plan)
 
     async def _work(self, queue: Any) -> None:
@@ -246,13 +246,13 @@ class CellRun:
         for case, epoch in rest:
             self._record(case, epoch, reason, (), 0.0)
 
-    async def _flush_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)
-            await self._flush()
-
-    async def _flush(self) -> None:
-        async with self._writing:
+    async def _flush_until(self, ended: asyncio.Event) -> None:
+        """Write what is waiting once a second, and a last time at the end. The only writer: it is never cancelled."""
+        last = False
+        while not last:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), FLUSH_SECONDS)
+            last = ended.is_set()  # read before the rows are taken: what ends during the write is taken next time
             rows, evidence, calls = self._rows, self._evidence, self._calls
             self._rows, self._evidence, self._calls = [], [], []
             if rows or calls:

@@ -195,7 +195,7 @@ class Session:
         key = digest(endpoint.model_dump(mode="json"))
         if key not in self._gateways:
             if endpoint.rehearsal and endpoint.base_url is None:
-                server = start_rehearsal(endpoint)
+                server = start_rehearsal(latency=endpoint.latency, fault=endpoint.fault)
                 self._exit.callback(server.stop)
                 endpoint = endpoint.model_copy(update={"base_url": server.base_url})
             self._gateways[key] = start_gateway(
