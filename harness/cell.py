@@ -22,6 +22,7 @@ from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion, EmbeddingFailed, Stopped
 from harness.method import MATCHED_CONTEXT_CHARS, Context, Message, Method, Vectors
 from harness.records import DROPPED, NEGATIVE, POSITIVE, Benchmark, Call, Catalyst, Forecast, Passage, Status
+from harness.rehearsal import FINGERPRINT as REHEARSAL_FINGERPRINT
 from harness.store import CellStore, Key, Row, write_json
 
 log = logging.getLogger(__name__)
@@ -135,7 +136,7 @@ class CellRun:
         self._gateway = gateway
         self._embed = embed
         self._store = store
-        self._method: Method = build(spec.config.method, "method")
+        self.method: Method = build(spec.config.method, "method")
         self._stopping = False
         self._fatal: HarnessError | None = None
         self._budget: str | None = None
@@ -177,7 +178,7 @@ class CellRun:
         self.progress.in_flight += 1
         started = time.perf_counter()
         try:
-            forecast = await self._method.forecast(case, self._context(case, epoch, calls))
+            forecast = await self.method.forecast(case, self.context(case, epoch, calls))
             self._check_gate(case, forecast)
         except Stopped:
             self._stopping = True
@@ -200,7 +201,8 @@ class CellRun:
             self._budget = forecast.reason or "budget reached"
         self._record(case, epoch, forecast, calls, time.perf_counter() - started)
 
-    def _context(self, case: Catalyst, epoch: int, calls: list[Call]) -> Context:
+    def context(self, case: Catalyst, epoch: int, calls: list[Call]) -> Context:
+        """The world as of ``case``; calls made through it are appended to ``calls``."""
         config = self._config
 
         async def embed(texts: Sequence[str]) -> Vectors:
@@ -276,7 +278,7 @@ class CellRun:
                 "embedder": self._config.embedder.name,
                 "seed": self._config.run.seed,
                 "rehearsal": self._config.backbone.rehearsal,
-                "uses_llm": self._method.uses_llm,
+                "uses_llm": self.method.uses_llm,
                 "status": result.status,
                 "reason": result.reason,
                 "remedy": result.remedy,
@@ -361,7 +363,7 @@ class CellRun:
             "model_returned": forecast.model_returned,
             "system_fingerprint": forecast.system_fingerprint,
             "max_evidence_time": max(known, default=None),
-            "rehearsal": config.backbone.rehearsal,
+            "rehearsal": config.backbone.rehearsal or forecast.system_fingerprint == REHEARSAL_FINGERPRINT,
         }
 
     def _evidence_row(self, case: Catalyst, epoch: int, passage: Passage) -> Row:

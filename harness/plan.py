@@ -9,6 +9,7 @@ from typing import Any
 from harness.cell import CellSpec, Job
 from harness.config import CellConfig, build, cell_identity, cell_name, digest, validate
 from harness.errors import ConfigError
+from harness.gateway.budget import check_prices
 from harness.gateway.wire import api_key
 from harness.method import Method
 from harness.records import Benchmark
@@ -65,8 +66,10 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
                 warn(f"warning: {config.benchmark.name}: {warning}")
         method: Method = build(config.method, "method")
         build(config.embedder, "embedder")
-        if method.uses_llm and not config.backbone.rehearsal:
-            api_key(config.backbone)  # raises now if its variable is not set
+        if method.uses_llm:
+            check_prices(config.backbone, config.run.budget_usd)
+            if not config.backbone.rehearsal:
+                api_key(config.backbone)  # raises now if its variable is not set
         identity = cell_identity(config, benchmarks[key], method.fingerprint())
         spec = CellSpec(cell_name(config, identity), config, identity, method.instruction_sha256())
         found.setdefault(spec.name, Job(spec, benchmarks[key]))

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 from harness.errors import ConfigError
 
+FINGERPRINT = "rehearsal-1"
+"""``system_fingerprint`` of every reply: whatever URL or backbone it came by, a rehearsed row is known as one."""
+
 _READY = "rehearsal endpoint on "
 _PATIENCE_S = 5.0
 

@@ -14,12 +14,11 @@ from typing import Any
 
 from aiohttp import web
 
-from harness.rehearsal import vectors
+from harness.rehearsal import FINGERPRINT, vectors
 from harness.rehearsal.answerer import answer
 from harness.rehearsal.faults import Faults
 from harness.rehearsal.limits import Limits
 
-FINGERPRINT = "rehearsal-1"
 _MODELS = ("rehearsal", "rehearsal_b", "rehearsal-embedding")
 _HANG_S = 120.0
 _FAULT_WAIT_S = 0.1

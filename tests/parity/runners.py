@@ -21,7 +21,9 @@ def vanilla_rag_gate(inputs: Any, expected: Any) -> None:
     documents = [_document(d["id"], d["ts"], d.get("stock"), "") for d in inputs["docs"]]
     vectors = {d["id"]: d["vector"] for d in inputs["docs"]}
     decision = parse_stamp(inputs["cutoff_T"], TZ)
-    visible = EvidenceIndex(Corpus(tuple(documents), {}), drop_copies=False).as_of("", decision, Gate.STRICT).retrievable()
+    visible = (
+        EvidenceIndex(Corpus(tuple(documents), {}), drop_copies=False).as_of("", decision, Gate.STRICT).retrievable()
+    )
     if inputs.get("stock_filter"):
         visible = [d for d in visible if inputs["stock_filter"] in d.stocks]
     scores = cosine_scores(np.asarray([vectors[d.doc_id] for d in visible]), np.asarray(inputs["query_vector"]))

@@ -1,0 +1,62 @@
+"""Killed, interrupted, resumed: nothing that was finished is asked again, and the result is that of an undisturbed run."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.rehearsal import RehearsalServer
+from tests.e2e.conftest import Ran, comparable, kill, launch_process, stats, wait_for
+
+pytestmark = pytest.mark.slow
+COMMAND = ("-m", "method=zero_shot,vanilla_rag", "backbone=rehearsal", "benchmark=sample", "backbone.max_in_flight=4")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_any_moment_and_resumed(
+    run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer], tmp_path: Path, seed: int
+) -> None:
+    server = endpoint(latency=0.15)
+    command = (*COMMAND, f"backbone.base_url={server.base_url}")
+    process = launch_process(command, tmp_path / "killed")
+    target = random.Random(seed).randrange(5, 55)
+    wait_for(lambda: stats(server)["chat"]["ok"] >= target, process)
+    kill(process)
+    answered = stats(server)["chat"]["ok"]
+
+    resumed = run_here(*command, directory=tmp_path / "killed")
+    assert resumed.code == 0, resumed.text
+    after = stats(server)["chat"]
+    assert after["repeated"] <= 8, "more than what was in flight at the kill was asked again"
+    assert after["requests"] - 64 <= 8
+    assert answered >= target
+
+    undisturbed = run_here(*COMMAND, directory=tmp_path / "undisturbed")
+    pd.testing.assert_frame_equal(comparable(resumed.forecasts()), comparable(undisturbed.forecasts()))
+
+
+def test_ctrl_c_stops_cleanly_and_the_next_run_resumes(
+    run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer], tmp_path: Path
+) -> None:
+    server = endpoint(latency=0.3)
+    command = (*COMMAND, f"backbone.base_url={server.base_url}")
+    process = launch_process(command, tmp_path / "stopped")
+    wait_for(lambda: stats(server)["chat"]["ok"] >= 10, process)
+    process.send_signal(signal.SIGINT)
+    text, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "Traceback" not in text
+    asked = stats(server)["chat"]
+    assert asked["requests"] == asked["ok"] < 64, "a call in flight was dropped, or none was left to do"
+
+    stopped = Ran(130, text, tmp_path / "stopped")
+    assert len(stopped.forecasts()) == asked["ok"]
+    resumed = run_here(*command, directory=tmp_path / "stopped")
+    assert resumed.code == 0
+    assert f"resumed {asked['ok']}/64" in resumed.text
+    assert stats(server)["chat"] == {"requests": 64, "ok": 64, "n429": 0, "repeated": 0}

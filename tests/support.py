@@ -1,0 +1,78 @@
+"""Prompts without an endpoint: run a method on a loaded benchmark and keep what it would have sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from harness.cell import BenchmarkIndex, CellRun, CellSpec, planned
+from harness.config import CellConfig, build, validate
+from harness.embed import VectorsAtHand, VectorService, VectorStore
+from harness.gateway.request import ChatRequest
+from harness.gateway.result import Completion
+from harness.records import Benchmark, Call, Forecast, Status
+from harness.store import CellStore
+
+ROOT = Path(__file__).resolve().parent.parent
+CONF = ROOT / "conf"
+
+
+def config_of(*overrides: str) -> CellConfig:
+    """The configuration that ``launch.py`` would compose from ``overrides``."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        raw = OmegaConf.to_container(compose("config", overrides=list(overrides)), resolve=True)
+    assert isinstance(raw, dict)
+    return validate({str(k): v for k, v in raw.items()})
+
+
+def benchmark_of(config: CellConfig) -> Benchmark:
+    loaded: Benchmark = build(config.benchmark, "benchmark", resolve=config.resolve)
+    return loaded
+
+
+@dataclass
+class RecordingGateway:
+    """Keeps every request and answers 0.6, with a reason."""
+
+    requests: list[ChatRequest] = field(default_factory=list)
+    value: Mapping[str, Any] = field(default_factory=lambda: {"reasoning": "because", "prob_positive": 0.6})
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.requests.append(request)
+        call = Call(
+            None, request.purpose, request.stage, "r", "m", None, None, 1, False, 10, 0, 5, 0, None, Status.OK, 200
+        )
+        return Completion(Status.OK, dict(self.value), json.dumps(self.value), None, "r", "s", "m", calls=(call,))
+
+
+def forecasts_of(
+    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None = None
+) -> dict[str, Forecast]:
+    """What the method answers for each catalyst (those named in ``only``), prompts included, without Ray or HTTP."""
+    return asyncio.run(_forecasts(config, benchmark, scratch, only))
+
+
+async def _forecasts(
+    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None
+) -> dict[str, Forecast]:
+    scratch.mkdir(parents=True, exist_ok=True)
+    service = VectorService(build(config.embedder, "embedder"), VectorStore(scratch / "vectors.sqlite"), None)
+    run = CellRun(
+        CellSpec("cell", config, {}, None),
+        BenchmarkIndex.of(benchmark),
+        RecordingGateway(),
+        VectorsAtHand(service.vectors),
+        CellStore(scratch / "cell"),
+    )
+    found: dict[str, Forecast] = {}
+    for case, epoch in planned(benchmark, config.run.limit, 1):
+        if only is None or case.catalyst_id in only:
+            found[case.catalyst_id] = await run.method.forecast(case, run.context(case, epoch, []))
+    return found
