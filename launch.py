@@ -11,6 +11,7 @@ Exit codes: 0 all cells complete; 1 a cell failed or is incomplete; 2 bad usage,
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
@@ -28,6 +30,7 @@ from harness.plan import Composed, make_jobs, validated
 from harness.run import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
 from harness.store import RunDirectory
 
+os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's errors come to us, instead of being printed with half a traceback
 CONF = Path(__file__).resolve().parent / "conf"
 
 
@@ -35,7 +38,7 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
     """The configurations that ``arguments`` ask for: one, or all of a sweep.
 
     Raises:
-        ConfigError: Hydra refused the arguments (it has printed why), or a value cannot be resolved.
+        ConfigError: Hydra refuses the arguments, or a value cannot be resolved.
     """
     composed: list[Composed] = []
     errors: list[str] = []
@@ -56,9 +59,11 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
         sys.argv = [sys.argv[0], *arguments, *outputs]
         try:
             collect()
-        except SystemExit as stop:
+        except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:  # what Hydra itself raises
+            raise ConfigError(str(error)) from None
+        except SystemExit as stop:  # argparse has printed what it does not understand
             if stop.code not in (0, None):
-                raise ConfigError("the command line or a YAML was not accepted (see above)") from None
+                raise ConfigError("the command line was not accepted (see above)") from None
     if errors:
         raise ConfigError("\n".join(errors))
     return composed
@@ -72,7 +77,9 @@ def run(arguments: Sequence[str], console: Console) -> int:
     """
     configs = validated(compose(arguments))
     if not configs:
-        return EXIT_OK  # --help, --cfg
+        if any(a.startswith("-") and a not in ("-m", "--multirun") for a in arguments):
+            return EXIT_OK  # --help, --cfg, --info: Hydra has printed what was asked for
+        raise ConfigError("the sweep names no cell; does a glob match nothing in conf/?")
     if configs[0].run.mode != "run":
         raise ConfigError(f"run.mode={configs[0].run.mode}: not available in this version; use run.mode=run")
     jobs = make_jobs(configs, lambda text: say(console, text))

@@ -48,6 +48,12 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
         (["run.budget_usd=1"], ["prices"]),
         (["-m", "method=cot,zero_shot", "gate=strict,loose"], ["loose"]),
         (["method=zero_shot", "=3"], []),
+        (["method=3"], []),
+        (["backbone.label='open"], ["backbone.label='open"]),
+        (["-m", "method=glob(nothing*)"], ["glob"]),
+        (["experiment=nothing"], ["experiment/nothing"]),
+        (["benchmark.market=MOON"], ["benchmark.market", "MOON"]),
+        (["run.mode=estimate"], ["run.mode"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
