@@ -20,6 +20,13 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "forecast_parse_": runners.forecast_parse,
     "metrics_": runners.metrics,
     "tiem_gates_": runners.tiem_gates,
+    "tiem_budget_": runners.tiem_budget,
+    "tiem_windows_": runners.tiem_windows,
+    "tiem_theme_cluster_": runners.tiem_theme_cluster,
+    "tiem_theme_dedup_": runners.tiem_theme_dedup,
+    "tiem_skills_": runners.tiem_skills,
+    "tiem_stability_": runners.tiem_stability,
+    "tiem_scmr_vote_": runners.tiem_scmr_vote,
 }
 
 
