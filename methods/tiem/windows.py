@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from harness.clock import Stamp
 from methods.tiem.records import Proposition
@@ -56,13 +56,12 @@ def episode_windows(
     ]
 
 
-def _greedy(ordered: Sequence[Proposition], span: timedelta) -> Iterator[list[Proposition]]:
-    at = 0
-    while at < len(ordered):
-        last = _stamp(ordered[at]).instant + span
-        window = list(takewhile(lambda p: _stamp(p).instant <= last, ordered[at:]))  # noqa: B023 - used at once
-        yield window
-        at += len(window)
+def _greedy(ordered: Sequence[Proposition], span: timedelta) -> Iterator[Sequence[Proposition]]:
+    first = 0
+    while first < len(ordered):
+        end = bisect_right(ordered, _instant(ordered[first]) + span, lo=first, key=_instant)
+        yield ordered[first:end]
+        first = end
 
 
 def _capped(window: Sequence[Proposition], limit: int) -> tuple[Proposition, ...]:
@@ -72,7 +71,11 @@ def _capped(window: Sequence[Proposition], limit: int) -> tuple[Proposition, ...
 
 
 def _order(proposition: Proposition) -> tuple[datetime, str, int, int]:
-    return _stamp(proposition).instant, proposition.doc_id, proposition.chunk, proposition.index
+    return _instant(proposition), proposition.doc_id, proposition.chunk, proposition.index
+
+
+def _instant(proposition: Proposition) -> datetime:
+    return _stamp(proposition).instant
 
 
 def _stamp(proposition: Proposition) -> Stamp:

@@ -58,13 +58,15 @@ def test_a_wrong_answer_is_caught(prefix: str) -> None:
 
 
 def _spoiled(expected: Any) -> Any:
-    """``expected`` with every number shifted, every truth turned and every text changed."""
+    """``expected`` with every number shifted, every truth turned, every text changed, every null filled."""
     if isinstance(expected, bool):
         return not expected
     if isinstance(expected, int | float):
         return expected + 1
     if isinstance(expected, str):
         return f"{expected}?"
+    if expected is None:
+        return 0
     if isinstance(expected, dict):
         return {key: _spoiled(value) for key, value in expected.items()}
     return [_spoiled(value) for value in expected]
