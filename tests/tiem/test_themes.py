@@ -95,6 +95,39 @@ def test_clusters_do_not_depend_on_the_order_of_episodes(cloud: Any) -> None:
     assert shuffled == {frozenset(rows) for rows in found}
 
 
+def on_a_circle(degrees: list[int]) -> Any:
+    angles = np.radians(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "order"),
+    [
+        ([66, 96, 69, 21, 102, 36, 99, 18], [7, 4, 6, 1, 3, 2, 0, 5]),
+        ([12, 0, 84, 60, 90, 30, 36, 96], [3, 5, 2, 4, 0, 7, 1, 6]),
+        ([27, 96, 33, 15, 63, 66, 9, 117], [7, 4, 3, 2, 0, 6, 1, 5]),
+    ],
+)
+def test_equal_distances_are_no_matter_of_order(degrees: list[int], order: list[int]) -> None:
+    """Rows that HDBSCAN, given them as they come, partitions differently in the two orders."""
+    points = on_a_circle(degrees)
+    shuffled = {frozenset(order[row] for row in rows) for rows in cluster(points[order])}
+    assert shuffled == {frozenset(rows) for rows in cluster(points)}
+
+
+@pytest.mark.parametrize(
+    ("degrees", "clusters"),
+    [
+        ([21, 28, 38, 39, 77, 86, 94, 118], [(0, 1, 2, 3), (4, 5, 6, 7)]),
+        ([3, 15, 16, 59, 70, 72, 85, 95], [(0, 1, 2), (3, 4, 5, 6, 7)]),
+        ([10, 18, 41, 43, 78, 84, 99, 103], [(0, 1, 2, 3), (4, 5, 6, 7)]),
+    ],
+)
+def test_core_distances_are_those_of_the_original_library(degrees: list[int], clusters: list[tuple[int, ...]]) -> None:
+    """Partitions by hdbscan 0.8.44 with its defaults; counting one neighbour fewer splits them further."""
+    assert cluster(on_a_circle(degrees)) == clusters
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_few_episodes_are_no_error(n: int) -> None:
     assert all(len(rows) >= 2 for rows in cluster(np.eye(4)[:n]))
