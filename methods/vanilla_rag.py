@@ -6,25 +6,22 @@ ties go to the newer record, then to the id. So the passages at T do not depend 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from harness.evidence import EvidenceView, case_source, document_source
-from harness.method import Context, Vectors
+from harness.method import Context
 from harness.records import Catalyst, Document, Forecast, Passage, ResolvedCase, Source
 from harness.tokens import count_tokens, split_to_tokens
 from methods import forecasting
 from methods.base import BaseMethod
+from methods.ranking import cosine_scores, rank
 
 FOCAL_QUERY_CHARS = 400
-_ROWS_AT_ONCE = 4096  # bounds the temporary of the score to a few tens of MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +91,6 @@ def retrieval_query(case: Catalyst, evidence: EvidenceView) -> str:
     """q(c): topic of the catalyst type, company, stock id, first 400 characters of the focal text."""
     focal = evidence.focal()
     return " ".join([case.topic, case.company, case.stock_id, focal.text[:FOCAL_QUERY_CHARS] if focal else ""]).strip()
-
-
-def cosine_scores(vectors: Vectors, query: Vectors) -> NDArray[np.float64]:
-    """Cosines of unit ``vectors`` (n, d) with unit ``query`` (d,), rounded to 6 decimals, shape (n,).
-
-    Every row is summed by itself: its score does not change when other rows come or go, as a matrix product's may.
-    """
-    wide = query.astype(np.float64)
-    parts = [
-        (vectors[i : i + _ROWS_AT_ONCE].astype(np.float64) * wide).sum(axis=1)
-        for i in range(0, len(vectors), _ROWS_AT_ONCE)
-    ]
-    return np.round(np.concatenate(parts), 6) if parts else np.empty(0)
-
-
-def rank(
-    scores: NDArray[np.float64], instants: Sequence[datetime], ids: Sequence[str], k: int, min_sim: float | None = None
-) -> list[int]:
-    """Indices of the ``k`` best of already filtered records: score, then newer, then id."""
-    eligible = [i for i in range(len(scores)) if min_sim is None or scores[i] >= min_sim]
-    return sorted(eligible, key=lambda i: (-scores[i], -instants[i].timestamp(), ids[i]))[:k]
 
 
 def _company(document: Document, ctx: Context) -> str:

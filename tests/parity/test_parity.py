@@ -20,6 +20,13 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "forecast_parse_": runners.forecast_parse,
     "metrics_": runners.metrics,
     "tiem_gates_": runners.tiem_gates,
+    "tiem_budget_": runners.tiem_budget,
+    "tiem_windows_": runners.tiem_windows,
+    "tiem_theme_cluster_": runners.tiem_theme_cluster,
+    "tiem_theme_dedup_": runners.tiem_theme_dedup,
+    "tiem_skills_": runners.tiem_skills,
+    "tiem_stability_": runners.tiem_stability,
+    "tiem_scmr_vote_": runners.tiem_scmr_vote,
 }
 
 
@@ -51,13 +58,15 @@ def test_a_wrong_answer_is_caught(prefix: str) -> None:
 
 
 def _spoiled(expected: Any) -> Any:
-    """``expected`` with every number shifted, every truth turned and every text changed."""
+    """``expected`` with every number shifted, every truth turned, every text changed, every null filled."""
     if isinstance(expected, bool):
         return not expected
     if isinstance(expected, int | float):
         return expected + 1
     if isinstance(expected, str):
         return f"{expected}?"
+    if expected is None:
+        return 0
     if isinstance(expected, dict):
         return {key: _spoiled(value) for key, value in expected.items()}
     return [_spoiled(value) for value in expected]

@@ -1,0 +1,36 @@
+"""Exact search over stored vectors: scores that depend on nothing but their own text, and one rule for ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DECIMALS = 6
+"""Scores are rounded before they are ranked or held against a threshold: the last bits vary with batch and machine."""
+
+_ROWS_AT_ONCE = 4096  # bounds the temporary of the score to a few tens of MB
+
+
+def cosine_scores(vectors: NDArray[np.floating[Any]], query: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Cosines of unit ``vectors`` (n, d) with unit ``query`` (d,), rounded to 6 decimals, shape (n,).
+
+    Every row is summed by itself: its score does not change when other rows come or go, as a matrix product's may.
+    """
+    wide = query.astype(np.float64)
+    parts = [
+        (vectors[i : i + _ROWS_AT_ONCE].astype(np.float64) * wide).sum(axis=1)
+        for i in range(0, len(vectors), _ROWS_AT_ONCE)
+    ]
+    return np.round(np.concatenate(parts), DECIMALS) if parts else np.empty(0)
+
+
+def rank(
+    scores: NDArray[np.float64], instants: Sequence[datetime], ids: Sequence[str], k: int, min_sim: float | None = None
+) -> list[int]:
+    """Indices of the ``k`` best of already filtered records: score, then newer, then id."""
+    eligible = [i for i in range(len(scores)) if min_sim is None or scores[i] >= min_sim]
+    return sorted(eligible, key=lambda i: (-scores[i], -instants[i].timestamp(), ids[i]))[:k]
