@@ -1,9 +1,7 @@
 """When a request may leave: paced departures for requests and tokens a minute, a cap on requests in the air, pauses.
 
-Departures are paced by a virtual schedule (the generic cell rate algorithm, ITU-T I.371): a request of cost n books n slots
-of ``interval`` seconds, and the next one leaves when the schedule has come round. There is no burst to exhaust a window
-with, whatever the latency; a late wake-up may be caught up for ``TOLERANCE_S``, and the interval is 2 % longer than the limit
-asks for, so that no window of a second or more ever holds more departures than the limit allows it.
+Departures follow a virtual schedule (the generic cell rate algorithm, ITU-T I.371), so the pace is the same at any latency,
+and no window of a minute ever holds more than the limit allows it, wherever it starts.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-TOLERANCE_S = 0.02
-_MARGIN = 1.02
+_LATE_S = 0.02
 _LARGEST_SHARE = 0.5
 
 
@@ -28,36 +25,59 @@ class Clock:
 
 
 class Pacer:
-    """Departures of cost n under a limit a minute. Any half-open window of W >= 1 s costs at most ``limit * W / 60``.
+    """A leaky bucket: a departure of cost n books n times ``interval`` seconds of the schedule.
 
-    The bound holds up to rounding by one request: exactly for unit costs, and over 60 s for any costs below half the limit,
-    because the interval makes room for the largest cost seen (the last departure of a window is paid for after it).
+    It may leave up to ``capacity`` costs ahead of the schedule. Any window of W seconds then costs at most
+    ``capacity + W / interval``, which the two constructors keep at or below the limit.
     """
 
-    def __init__(self, limit_per_minute: int) -> None:
+    def __init__(self, limit_per_minute: float, interval: float, capacity: float) -> None:
         self._limit = limit_per_minute
+        self._interval = interval
+        self._capacity = capacity
         self._next = float("-inf")
-        self._largest = 1.0
 
-    @property
-    def interval(self) -> float:
-        """Seconds booked for a cost of one."""
-        room = self._limit - (self._largest if self._largest > 1 else 0)
-        return max(_MARGIN * 60 / self._limit, (60 + TOLERANCE_S) / max(room, self._limit * _LARGEST_SHARE))
+    @classmethod
+    def of_requests(cls, rpm: int) -> Pacer:
+        """No bursts: only a late wake-up is made up for, by 20 ms.
 
-    def delay(self, now: float) -> float:
-        """Seconds until the next request may leave; 0 if now."""
-        return max(0.0, self._next - TOLERANCE_S - now)
+        The interval is 2 % longer than the limit asks for, so half-open windows of any length W >= 1 s hold at most
+        ``ceil(W * rpm / 60)`` departures: servers that look at single seconds see no excess either.
+        """
+        interval = (1 + _LATE_S) * 60 / rpm
+        return cls(rpm, interval, 1 + _LATE_S / interval)
+
+    @classmethod
+    def of_tokens(cls, tpm: int) -> Pacer:
+        """Bursts of one second's worth, or of the largest request seen; windows of 60 s cost at most ``tpm``.
+
+        Requests above half the limit are booked as half the limit: they could never leave otherwise.
+        """
+        capacity = tpm / 60
+        return cls(tpm, 60 / (tpm - capacity), capacity)
+
+    def delay(self, now: float, cost: float) -> float:
+        """Seconds until a departure of ``cost`` may leave; 0 if now."""
+        cost = min(cost, self._limit * _LARGEST_SHARE) if cost > 1 else cost
+        if cost > self._capacity:
+            self._grow(now, cost)
+        return max(0.0, self._next + (cost - self._capacity) * self._interval - now)
+
+    def _grow(self, now: float, capacity: float) -> None:
+        """Make room for a larger request without giving credit for what left in the last minute."""
+        owed = max(0.0, self._next - now) / self._interval + capacity - self._capacity
+        self._capacity = capacity
+        self._interval = 60 / (self._limit - capacity)
+        if self._next > now - 60:
+            self._next = now + owed * self._interval
 
     def book(self, now: float, cost: float) -> None:
         """Record a departure at ``now``."""
-        cost = min(cost, self._limit)
-        self._largest = max(self._largest, cost)
-        self._next = max(self._next, now) + cost * self.interval
+        self._next = max(self._next, now) + cost * self._interval
 
     def correct(self, difference: float) -> None:
         """The last departures cost ``difference`` more (or, negative, less) than was booked."""
-        self._next += difference * self.interval
+        self._next += difference * self._interval
 
 
 class Permit:
@@ -77,8 +97,8 @@ class Limiter:
     """First come, first served: the head of the queue waits for a slot, a pause, the request and the token schedule."""
 
     def __init__(self, rpm: int | None, tpm: int | None, max_in_flight: int, clock: Clock | None = None) -> None:
-        self.requests = Pacer(rpm) if rpm is not None else None
-        self.tokens = Pacer(tpm) if tpm is not None else None
+        self.requests = Pacer.of_requests(rpm) if rpm is not None else None
+        self.tokens = Pacer.of_tokens(tpm) if tpm is not None else None
         self.waiting_on: str | None = None
         self.in_flight = 0
         self._slots = asyncio.Semaphore(max_in_flight)
@@ -117,8 +137,8 @@ class Limiter:
             now = self._clock.now()
             waits = {
                 "pause": self._paused_until - now,
-                "rpm": self.requests.delay(now) if self.requests else 0.0,
-                "tpm": self.tokens.delay(now) if self.tokens else 0.0,
+                "rpm": self.requests.delay(now, 1) if self.requests else 0.0,
+                "tpm": self.tokens.delay(now, tokens) if self.tokens else 0.0,
             }
             reason = max(waits, key=waits.__getitem__)
             if waits[reason] <= 0:

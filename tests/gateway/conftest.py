@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -82,13 +83,13 @@ class VirtualClock:
 
 
 def instant_clock(waits: list[float]) -> Clock:
-    """Real time, but waits are only written down."""
+    """Real time plus the waits, which are only written down."""
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
         await asyncio.sleep(0)
 
-    return Clock(sleep=sleep)
+    return Clock(lambda: time.monotonic() + sum(waits), sleep)
 
 
 @asynccontextmanager

@@ -153,3 +153,9 @@ def test_a_cancelled_waiter_leaves_no_slot_behind() -> None:
         assert limiter.in_flight == 0
 
     asyncio.run(main())
+
+
+def test_tokens_flow_at_nearly_the_limit() -> None:
+    rng = random.Random(1)
+    left = departures(None, 2_090_000, [(0.0, rng.randint(200, 4000), 1.0) for _ in range(1500)], lag=0.005)
+    assert sum(tokens for _, _, tokens in left[:-1]) / (left[-1][0] - left[0][0]) * 60 >= 0.95 * 2_090_000
