@@ -127,7 +127,9 @@ def rehearsal() -> Iterator[RehearsalServer]:
 def play(tmp_path: Path) -> Callable[..., Any]:
     """Run ``talk(gateway)`` against scripted replies; returns (its result, requests seen, waits)."""
 
-    def run(replies: list[Any], talk: Callable[[Gateway], Awaitable[Any]], budget_usd: float | None = None, **fields: Any):
+    def run(
+        replies: list[Any], talk: Callable[[Gateway], Awaitable[Any]], budget_usd: float | None = None, **fields: Any
+    ):
         seen: list[dict[str, Any]] = []
         waits: list[float] = []
         path = "/v1/embeddings" if "embedding_model" in fields else "/v1/chat/completions"

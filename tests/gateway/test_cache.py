@@ -89,7 +89,9 @@ def test_a_full_disk_stops_with_a_remedy_and_keeps_what_was_stored(tmp_path: Pat
         await cache.put(row(0))
         cache._store.execute("PRAGMA max_page_count = 20")
         for n in range(1, 1000):
-            await cache.put(CachedReply(f"sha{n}", "e", "now", "", "".join(chr(1000 + (n * i) % 5000) for i in range(3000))))
+            await cache.put(
+                CachedReply(f"sha{n}", "e", "now", "", "".join(chr(1000 + (n * i) % 5000) for i in range(3000)))
+            )
 
     with pytest.raises(CacheError, match="full.*free space"):
         asyncio.run(fill())

@@ -44,7 +44,12 @@ def test_a_reply_and_its_record(play: Play) -> None:
     assert done.status is Status.OK
     assert done.value == {"reasoning": "r", "prob_positive": 0.6}
     (call,) = done.calls
-    assert (call.prompt_tokens, call.cached_tokens, call.completion_tokens, call.reasoning_tokens) == (100, 40, 10, None)
+    assert (call.prompt_tokens, call.cached_tokens, call.completion_tokens, call.reasoning_tokens) == (
+        100,
+        40,
+        10,
+        None,
+    )
     assert call.cost_usd == pytest.approx(PAID)
     assert (call.attempts, call.cache_hit, call.http_status, call.status) == (1, False, 200, "ok")
     assert (call.stage, call.purpose) == ("forecast", "forecast")

@@ -120,7 +120,13 @@ def test_lone_surrogates_are_replaced() -> None:
 
 def test_nested_schema_with_references() -> None:
     schema = {
-        "$defs": {"fact": {"type": "object", "properties": {"weight": {"type": "number", "maximum": 1}}, "required": ["weight"]}},
+        "$defs": {
+            "fact": {
+                "type": "object",
+                "properties": {"weight": {"type": "number", "maximum": 1}},
+                "required": ["weight"],
+            }
+        },
         "type": "object",
         "properties": {"facts": {"type": "array", "items": {"$ref": "#/$defs/fact"}}, "n": {"type": "integer"}},
         "required": ["facts"],

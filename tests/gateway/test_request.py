@@ -48,7 +48,14 @@ def test_settings_of_the_answer_change_the_key(change: dict[str, Any]) -> None:
 
 
 def test_fields_of_the_request() -> None:
-    changes = [{"sample": (0, 1)}, {"sample": (1, 0)}, {"schema": None}, {"max_tokens": 5}, {"temperature": 1.0}, {"text": "other"}]
+    changes = [
+        {"sample": (0, 1)},
+        {"sample": (1, 0)},
+        {"schema": None},
+        {"max_tokens": 5},
+        {"temperature": 1.0},
+        {"text": "other"},
+    ]
     assert len({key(**change) for change in changes} | {key()}) == len(changes) + 1
     for change in ({"purpose": "extract"}, {"stage": "build"}, {"essential": ("prob_positive",)}):
         assert key(**change) == key()
@@ -61,7 +68,9 @@ def test_key_is_the_hash_of_the_readable_record() -> None:
 
 
 def test_body() -> None:
-    body = request_body(ENDPOINT.model_copy(update={"token_param": "max_completion_tokens", "supports_temperature": False}), ask())
+    body = request_body(
+        ENDPOINT.model_copy(update={"token_param": "max_completion_tokens", "supports_temperature": False}), ask()
+    )
     assert body["max_completion_tokens"] == 1500
     assert "temperature" not in body
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
