@@ -49,7 +49,7 @@ class Wire:
 
     async def chat(self, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
         """The reply to ``body`` as text and decoded."""
-        return await self._post("/chat/completions", {**body, **self._endpoint.extra_body}, deadline_s)
+        return await self._post("/chat/completions", body, deadline_s)
 
     async def embeddings(self, texts: list[str], deadline_s: float) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Vectors (len(texts), d) and the decoded reply."""

@@ -13,8 +13,8 @@ from harness.errors import ConfigError
 from harness.gateway.actor import GatewayClient, start_gateway
 from harness.gateway.result import Stopped
 from harness.gateway.settings import Endpoint
-from harness.rehearsal import RehearsalServer
 from harness.records import Status
+from harness.rehearsal import RehearsalServer
 from tests.gateway.conftest import ask
 
 pytestmark = pytest.mark.slow

@@ -93,7 +93,7 @@ def test_a_full_disk_stops_with_a_remedy_and_keeps_what_was_stored(tmp_path: Pat
                 CachedReply(f"sha{n}", "e", "now", "", "".join(chr(1000 + (n * i) % 5000) for i in range(3000)))
             )
 
-    with pytest.raises(CacheError, match="full.*free space"):
+    with pytest.raises(CacheError, match=r"full.*free space"):
         asyncio.run(fill())
     assert cache.get("sha0") == row(0)
 

@@ -15,12 +15,12 @@ import pytest
 from aiohttp import web
 
 from harness.errors import ConfigError
-from harness.gateway.cache import CacheError, ReplyCache
-from harness.gateway.core import Gateway, embedding_batches
-from harness.gateway.request import request_key
+from harness.gateway.cache import CachedReply, CacheError, ReplyCache
+from harness.gateway.core import Gateway
+from harness.gateway.request import prepare
 from harness.gateway.result import EmbeddingFailed, Stopped
 from harness.gateway.settings import Endpoint, Prices
-from harness.gateway.tokens import count_tokens
+from harness.gateway.tokens import count_tokens, embedding_batches
 from harness.records import Status
 from tests.gateway.conftest import GOOD, ask, chat_reply
 
@@ -74,8 +74,21 @@ def test_a_reply_is_on_disk_before_it_is_returned(play: Play, tmp_path: Path) ->
 
     (done, row), _, _ = play([GOOD], talk)
     assert json.loads(row.reply) == GOOD
-    assert row.request == request_key(Endpoint(name="e", model="m"), ask())[1]
+    assert row.request == prepare(Endpoint(name="e", model="m"), ask()).record
     assert done.request_sha256 == row.request_sha256
+
+
+def test_a_stored_reply_is_read_anew(play: Play) -> None:
+    """What is stored is what the server sent: were the parser stricter than the one that stored it, it would ask again."""
+
+    async def talk(gateway: Gateway) -> Any:
+        made = prepare(gateway.endpoint, ask())
+        await gateway._cache.put(CachedReply(made.sha256, "e", "now", made.record, json.dumps(BAD)))
+        return await gateway.complete(ask())
+
+    done, seen, _ = play([GOOD], talk)
+    assert [(call.status, call.cache_hit) for call in done.calls] == [("invalid", True), ("ok", False)]
+    assert len(seen) == 1
 
 
 def test_a_reply_that_cannot_be_stored_is_not_used(play: Play) -> None:
@@ -278,7 +291,7 @@ def test_embeddings_keep_their_order(play: Play) -> None:
 
 
 def test_embeddings_fail_loudly(play: Play) -> None:
-    with pytest.raises(EmbeddingFailed, match="0 vectors for 1 texts|no vectors"):
+    with pytest.raises(EmbeddingFailed, match=r"0 vectors for 1 texts|no vectors"):
         play([{"data": []}], lambda gateway: gateway.embed(["a"]), embedding_model="v", retries=2)
 
 

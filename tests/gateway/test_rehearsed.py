@@ -14,8 +14,8 @@ import yaml
 from harness.gateway.cache import ReplyCache
 from harness.gateway.core import Gateway
 from harness.gateway.settings import Endpoint
-from harness.rehearsal import RehearsalServer, start_rehearsal
 from harness.records import Status
+from harness.rehearsal import RehearsalServer, start_rehearsal
 from tests.gateway.conftest import SCHEMA, ask
 
 BACKBONES = sorted((Path(__file__).parents[2] / "conf" / "backbone").glob("*.yaml"))

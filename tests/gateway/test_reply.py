@@ -78,6 +78,7 @@ def test_unusable_forecasts_quote_what_is_wrong(text: str, quoted: str) -> None:
         (chat_reply('{"prob_positive": 0.7, "direction": "positive"}'), Status.OK),
         (chat_reply(OBJECT[:-5], finish="length"), Status.TRUNCATED),
         (chat_reply(None, finish="length"), Status.TRUNCATED),
+        (chat_reply(OBJECT.replace("0.7", "1.7"), finish="length"), Status.INVALID),
         (chat_reply("<think>still", finish="length"), Status.TRUNCATED),
         (chat_reply(None, message_refusal="I cannot."), Status.REFUSED),
         (chat_reply("", finish="content_filter"), Status.REFUSED),

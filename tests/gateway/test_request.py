@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.gateway.request import ChatRequest, request_body, request_key, user
+from harness.gateway.request import ChatRequest, prepare, request_body, user
 from harness.gateway.settings import Endpoint, Prices
 from tests.gateway.conftest import SCHEMA, ask
 
@@ -17,7 +17,7 @@ ENDPOINT = Endpoint(name="e", model="m", base_url="http://a/v1")
 
 
 def key(endpoint: Endpoint = ENDPOINT, **fields: Any) -> str:
-    return request_key(endpoint, ask(**fields))[0]
+    return prepare(endpoint, ask(**fields)).sha256
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_fields_of_the_request() -> None:
 
 
 def test_key_is_the_hash_of_the_readable_record() -> None:
-    sha, text = request_key(ENDPOINT, ask("问题"))
-    assert hashlib.sha256(text.encode()).hexdigest() == sha
-    assert json.loads(text)["body"]["messages"][0]["content"] == "问题"
+    made = prepare(ENDPOINT, ask("问题"))
+    assert hashlib.sha256(made.record.encode()).hexdigest() == made.sha256
+    assert json.loads(made.record)["body"]["messages"][0]["content"] == "问题"
 
 
 def test_body() -> None:
