@@ -194,7 +194,7 @@ class Gateway:
         """Ask the endpoint; a usable reply is committed before this returns."""
         key, body, purpose = prepared.sha256, prepared.body, request.purpose
         tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
-        sending, outcome = await self._sender.send(purpose, tokens, lambda limit: self._wire.chat(body, limit))
+        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
         if isinstance(outcome, Failure):
             call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
             return _Answer(call, failure=outcome)
@@ -211,7 +211,7 @@ class Gateway:
 
     async def _embed_batch(self, batch: list[str], tokens: int, purpose: str, stage: str) -> Embeddings:
         key = hashlib.sha256(canonical_json([self.endpoint.identity(), batch]).encode()).hexdigest()
-        sending, outcome = await self._sender.send(purpose, tokens, lambda limit: self._wire.embeddings(batch, limit))
+        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.embeddings(batch))
         if isinstance(outcome, Failure):
             raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
         vectors, reply = outcome

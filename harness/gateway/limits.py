@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 _LATE_S = 0.02
 _LARGEST_SHARE = 0.5
+_CUT = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,32 @@ class Pacer:
 
 
 class Permit:
-    """The right to one request in the air. ``used`` tells what it really cost."""
+    """The right to one request in the air, and what became of it."""
 
-    def __init__(self, limiter: Limiter, reserved: int) -> None:
+    def __init__(self, limiter: Limiter, reserved: int, left_at: float) -> None:
         self._limiter = limiter
         self._reserved = reserved
+        self._left_at = left_at
 
-    def used(self, tokens: int) -> None:
-        """Correct the token schedule by what the reply says was used."""
-        if self._limiter.tokens is not None:
-            self._limiter.tokens.correct(tokens - self._reserved)
+    def answered(self, tokens: int | None) -> None:
+        """There is a reply; ``tokens`` is what it used, if the server says so: corrects the token schedule."""
+        limiter = self._limiter
+        if limiter.tokens is not None and tokens is not None:
+            limiter.tokens.correct(tokens - self._reserved)
+        limiter.cap = min(limiter.max_in_flight, limiter.cap + 1 / limiter.cap)
+
+    def refused(self, rpm: int | None, tpm: int | None) -> None:
+        """A 429. ``rpm`` and ``tpm`` are limits the server names.
+
+        A limit that was not set is learned. While none is known, fewer requests may be in the air: once for all those
+        that left together, a third less (additive increase, multiplicative decrease).
+        """
+        limiter = self._limiter
+        limiter.requests = limiter.requests or (Pacer.of_requests(rpm) if rpm else None)
+        limiter.tokens = limiter.tokens or (Pacer.of_tokens(tpm) if tpm else None)
+        if limiter.requests is None and limiter.tokens is None and self._left_at > limiter.cut_at:
+            limiter.cut_at = limiter.now()
+            limiter.cap = max(1.0, min(limiter.cap, limiter.in_flight) * _CUT)
 
 
 class Limiter:
@@ -99,42 +116,45 @@ class Limiter:
     def __init__(self, rpm: int | None, tpm: int | None, max_in_flight: int, clock: Clock | None = None) -> None:
         self.requests = Pacer.of_requests(rpm) if rpm is not None else None
         self.tokens = Pacer.of_tokens(tpm) if tpm is not None else None
-        self.waiting_on: str | None = None
+        self.max_in_flight = max_in_flight
+        self.cap = float(max_in_flight)
+        self.cut_at = float("-inf")
         self.in_flight = 0
-        self._slots = asyncio.Semaphore(max_in_flight)
-        self._turn = asyncio.Lock()
+        self.waiting_on: str | None = None
         self._clock = clock or Clock()
+        self._turn = asyncio.Lock()
+        self._freed = asyncio.Event()
         self._paused_until = float("-inf")
+
+    def now(self) -> float:
+        return self._clock.now()
 
     @asynccontextmanager
     async def permit(self, tokens: int) -> AsyncIterator[Permit]:
         """Wait until one request that will need ``tokens`` may leave; it is in the air until the block ends."""
         async with self._turn:
-            if self._slots.locked():
-                self.waiting_on = "concurrency"
             try:
-                await self._slots.acquire()
-                try:
-                    await self._departure(tokens)
-                except BaseException:
-                    self._slots.release()
-                    raise
+                left_at = await self._departure(tokens)
             finally:
                 self.waiting_on = None
-        self.in_flight += 1
+            self.in_flight += 1
         try:
-            yield Permit(self, tokens)
+            yield Permit(self, tokens, left_at)
         finally:
             self.in_flight -= 1
-            self._slots.release()
+            self._freed.set()
 
     def pause(self, seconds: float) -> None:
         """No departure for ``seconds`` from now; afterwards they are paced as before, so that nobody stampedes."""
-        self._paused_until = max(self._paused_until, self._clock.now() + seconds)
+        self._paused_until = max(self._paused_until, self.now() + seconds)
 
-    async def _departure(self, tokens: int) -> None:
+    async def _departure(self, tokens: int) -> float:
         while True:
-            now = self._clock.now()
+            while self.in_flight >= int(self.cap):
+                self.waiting_on = "concurrency"
+                self._freed.clear()
+                await self._freed.wait()
+            now = self.now()
             waits = {
                 "pause": self._paused_until - now,
                 "rpm": self.requests.delay(now, 1) if self.requests else 0.0,
@@ -149,3 +169,4 @@ class Limiter:
             self.requests.book(now, 1)
         if self.tokens:
             self.tokens.book(now, tokens)
+        return now

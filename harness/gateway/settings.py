@@ -57,7 +57,7 @@ class Endpoint(BaseModel):
 
     rpm: int | None = Field(default=None, ge=1)
     tpm: int | None = Field(default=None, ge=1)
-    max_in_flight: int = Field(default=64, ge=1)
+    max_in_flight: int = Field(default=128, ge=1)
     request_timeout: float = Field(default=120.0, gt=0)
     retries: int = Field(default=6, ge=1)
     max_retry_wait_s: float = Field(default=60.0, gt=0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
@@ -47,11 +46,11 @@ class Wire:
             http_client=openai.DefaultAioHttpClient(limits=limits, trust_env=not loopback),
         )
 
-    async def chat(self, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
+    async def chat(self, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The reply to ``body`` as text and decoded."""
-        return await self._post("/chat/completions", body, deadline_s)
+        return await self._post("/chat/completions", body)
 
-    async def embeddings(self, texts: list[str], deadline_s: float) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    async def embeddings(self, texts: list[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Vectors (len(texts), d) and the decoded reply."""
         size = self._endpoint.embedding_dimensions
         body: dict[str, Any] = {
@@ -61,7 +60,7 @@ class Wire:
         }
         if size is not None:
             body["dimensions"] = size
-        _, reply = await self._post("/embeddings", body, deadline_s)
+        _, reply = await self._post("/embeddings", body)
         try:
             rows = sorted(reply["data"], key=lambda row: row["index"])
             vectors = np.stack([_vector(row["embedding"]) for row in rows])
@@ -74,13 +73,12 @@ class Wire:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _post(self, path: str, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
+    async def _post(self, path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         # Not chat.completions.create: it walks through the whole body to translate types, a third of the CPU time of a call.
         try:
-            async with asyncio.timeout(deadline_s):
-                response: Any = await self._client.post(path, body=body, cast_to=object, options={"headers": _RAW})
+            response: Any = await self._client.post(path, body=body, cast_to=object, options={"headers": _RAW})
         except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise AttemptFailed(from_client_error(error, self._endpoint, deadline_s)) from error
+            raise AttemptFailed(from_client_error(error, self._endpoint)) from error
         raw = response.content.decode(errors="replace")
         try:
             reply = json.loads(raw)

@@ -107,7 +107,7 @@ def test_correction_by_usage_changes_the_pace() -> None:
             limiter = Limiter(None, 60_000, 10, clock.clock)
             for _ in range(20):
                 async with limiter.permit(1000) as permit:
-                    permit.used(used)
+                    permit.answered(used)
 
         clock.run(main())
         return clock.time
@@ -159,3 +159,51 @@ def test_tokens_flow_at_nearly_the_limit() -> None:
     rng = random.Random(1)
     left = departures(None, 2_090_000, [(0.0, rng.randint(200, 4000), 1.0) for _ in range(1500)], lag=0.005)
     assert sum(tokens for _, _, tokens in left[:-1]) / (left[-1][0] - left[0][0]) * 60 >= 0.95 * 2_090_000
+
+
+def test_an_unknown_limit_is_found_by_its_refusals() -> None:
+    """A server that takes 10 requests a second and says nothing but 429: it is kept busy, and nobody is refused for ever."""
+    clock = VirtualClock()
+    rng = random.Random(0)
+    accepted: list[float] = []
+    tries = [0] * 400
+
+    async def main() -> None:
+        limiter = Limiter(None, None, 64, clock.clock)
+
+        async def job(number: int) -> None:
+            while True:
+                tries[number] += 1
+                async with limiter.permit(1) as permit:
+                    if sum(t > clock.time - 1 for t in accepted[-10:]) < 10:
+                        accepted.append(clock.time)
+                        await clock.clock.sleep(0.5)
+                        permit.answered(None)
+                        return
+                    await clock.clock.sleep(0.05)
+                    permit.refused(None, None)
+                await clock.clock.sleep(rng.uniform(0, 0.5 * 2 ** tries[number]))
+
+        await asyncio.gather(*(job(number) for number in range(400)))
+
+    clock.run(main())
+    steady = accepted[50:-50]
+    assert (len(steady) - 1) / (steady[-1] - steady[0]) >= 0.75 * 10
+    assert max(tries) <= 6
+
+
+def test_a_limit_the_server_names_is_kept_from_then_on() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        limiter = Limiter(None, None, 64, clock.clock)
+        async with limiter.permit(1) as permit:
+            permit.refused(600, None)
+        start = clock.time
+        for _ in range(20):
+            async with limiter.permit(1):
+                pass
+        assert clock.time - start >= 1.9
+        assert limiter.cap == 64
+
+    clock.run(main())
