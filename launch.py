@@ -59,7 +59,12 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
         sys.argv = [sys.argv[0], *arguments, *outputs]
         try:
             collect()
-        except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:  # what Hydra itself raises
+        except (
+            HydraException,
+            OmegaConfBaseException,
+            ValueError,
+            AssertionError,
+        ) as error:  # what Hydra itself raises
             raise ConfigError(str(error)) from None
         except SystemExit as stop:  # argparse has printed what it does not understand
             if stop.code not in (0, None):

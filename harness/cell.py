@@ -51,10 +51,12 @@ class CellSpec:
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with the benchmark it runs on."""
+    """A cell with the benchmark it runs on, and what its method says it needs."""
 
     spec: CellSpec
     benchmark: Benchmark
+    uses_llm: bool
+    uses_embedder: bool
 
     def plan(self) -> list[tuple[Catalyst, int]]:
         """The (catalyst, epoch) pairs to forecast."""

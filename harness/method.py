@@ -67,6 +67,7 @@ class Method(Protocol):
 
     name: str
     uses_llm: bool
+    uses_embedder: bool
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Knobs and prompt hashes: all that is part of the cell's identity."""

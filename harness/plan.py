@@ -8,9 +8,9 @@ from typing import Any
 
 from harness.cell import CellSpec, Job
 from harness.config import CellConfig, build, cell_identity, cell_name, digest, validate
+from harness.embed import Embedder
 from harness.errors import ConfigError
 from harness.gateway.budget import check_prices
-from harness.gateway.wire import api_key
 from harness.method import Method
 from harness.records import Benchmark
 
@@ -65,12 +65,14 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
             for warning in benchmarks[key].warnings:
                 warn(f"warning: {config.benchmark.name}: {warning}")
         method: Method = build(config.method, "method")
-        build(config.embedder, "embedder")
+        embedder: Embedder = build(config.embedder, "embedder")
+        if method.uses_embedder and embedder.endpoint is not None:
+            embedder.endpoint.api_key()
         if method.uses_llm:
             check_prices(config.backbone, config.run.budget_usd)
-            if not config.backbone.rehearsal:
-                api_key(config.backbone)  # raises now if its variable is not set
+            if not (config.backbone.rehearsal and config.backbone.base_url is None):
+                config.backbone.api_key()  # raises now if its variable is not set
         identity = cell_identity(config, benchmarks[key], method.fingerprint())
         spec = CellSpec(cell_name(config, identity), config, identity, method.instruction_sha256())
-        found.setdefault(spec.name, Job(spec, benchmarks[key]))
+        found.setdefault(spec.name, Job(spec, benchmarks[key], method.uses_llm, method.uses_embedder))
     return list(found.values())

@@ -7,30 +7,26 @@ the network most of the time. Cells are spread over the workers; their rows are 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import ray
 
-from harness.cell import BenchmarkIndex, CellResult, CellRun, CellSpec, Job, Progress
-from harness.config import ClusterSettings, Component, build, digest
-from harness.embed import Embedder, VectorsAtHand, VectorService, VectorStore
+from harness.cell import CellResult, Job, Progress
+from harness.config import ClusterSettings, digest
 from harness.errors import HarnessError
-from harness.gateway.actor import GatewayClient, start_gateway
-from harness.gateway.cache import ReplyCache
-from harness.gateway.core import Gateway
-from harness.method import Vectors
+from harness.gateway.actor import start_gateway
+from harness.gateway.client import GatewayClient
 from harness.progress import ProgressDisplay
-from harness.records import Call
 from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
+from harness.vectors import EmbedderActor
+from harness.worker import Worker
 
 POLL_SECONDS = 0.5
 
@@ -73,7 +69,10 @@ class Session:
         """Run all jobs at once and wait for them; a first Ctrl-C stops cleanly, a second at once."""
         with self._interruptible():
             references = {id(b): ray.put(b) for b in {id(j.benchmark): j.benchmark for j in jobs}.values()}
-            names = [(self._gateway(job), self._embedder(job)) for job in jobs]
+            names = [
+                (self._gateway(job) if job.uses_llm else None, self._embedder(job) if job.uses_embedder else None)
+                for job in jobs
+            ]
             workers = [self._worker() for _ in range(min(self._cluster.workers, len(jobs)))]
             pending = {
                 workers[i % len(workers)].run.remote(job.spec, *names[i], [references[id(job.benchmark)]]): job

@@ -6,12 +6,13 @@ server reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import tiktoken
 
 _PER_MESSAGE = 4
+_EMBED_INPUTS, _EMBED_TOKENS, _EMBED_TEXT_TOKENS = 2048, 300_000, 8191
 
 
 @lru_cache(maxsize=1)
@@ -52,3 +53,18 @@ def split_to_tokens(text: str, size: int, overlap: int) -> list[str]:
     starts.append(len(decoded))
     firsts = range(0, len(tokens) - overlap, size - overlap)
     return [decoded[starts[i] : starts[min(i + size, len(tokens))]] for i in firsts]
+
+
+def embedding_batches(texts: Sequence[str]) -> list[tuple[list[str], int]]:
+    """(texts, tokens) of each request: at most 2,048 texts and 300,000 tokens, no text above 8,191 tokens or empty."""
+    batches: list[tuple[list[str], int]] = [([], 0)]
+    for text in texts:
+        piece = cut_to_tokens(text, _EMBED_TEXT_TOKENS) or " "  # the API refuses empty input
+        tokens = count_tokens(piece)
+        batch, total = batches[-1]
+        if batch and (len(batch) == _EMBED_INPUTS or total + tokens > _EMBED_TOKENS):
+            batch, total = [], 0
+            batches.append((batch, total))
+        batch.append(piece)
+        batches[-1] = (batch, total + tokens)
+    return batches

@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.cell import BenchmarkIndex, CellResult, CellRun, CellSpec, Progress
-from harness.embed import VectorsAtHand
+from harness.errors import HarnessError
 from harness.gateway.client import GatewayClient
+from harness.gateway.request import ChatRequest
+from harness.gateway.result import Completion
+from harness.method import Vectors
+from harness.records import Call
+from harness.remote import unwrapped
 from harness.store import RunDirectory
+from harness.vectors import VectorsAtHand
 
 
 class Worker:
@@ -27,13 +33,18 @@ class Worker:
         self._runs: dict[str, CellRun] = {}
         self._stopping = False
 
-    async def run(self, spec: CellSpec, gateway: str, embedder: str, benchmark: Sequence[Any]) -> CellResult:
-        """Run one cell. ``benchmark`` holds a reference, so that each benchmark is fetched and indexed once a worker."""
+    async def run(
+        self, spec: CellSpec, gateway: str | None, embedder: str | None, benchmark: Sequence[Any]
+    ) -> CellResult:
+        """Run one cell. ``benchmark`` holds a reference, so that each benchmark is fetched and indexed once a worker.
+
+        ``gateway`` and ``embedder`` are None for a method that says it uses none.
+        """
         async with self._slots:
             index = await self._index(benchmark[0])
-            vectors = self._vectors.setdefault(embedder, VectorsAtHand(self._embedders[embedder].vectors.remote))
-            store = self._run_dir.cell(spec.name)
-            run = CellRun(spec, index, self._gateways[gateway], vectors, store)
+            chat = self._gateways[gateway] if gateway else _Undeclared("uses_llm")
+            embed = self._embed(embedder) if embedder else _Undeclared("uses_embedder")
+            run = CellRun(spec, index, chat, embed, self._run_dir.cell(spec.name))
             self._runs[spec.name] = run
             if self._stopping:
                 run.stop()
@@ -48,6 +59,12 @@ class Worker:
         for run in self._runs.values():
             run.stop()
 
+    def _embed(self, embedder: str) -> VectorsAtHand:
+        if embedder not in self._vectors:
+            actor = self._embedders[embedder]
+            self._vectors[embedder] = VectorsAtHand(lambda texts: unwrapped(actor.vectors.remote(list(texts))))
+        return self._vectors[embedder]
+
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:
             return await asyncio.to_thread(BenchmarkIndex.of, await reference)
@@ -56,3 +73,16 @@ class Worker:
         if key not in self._indexes:
             self._indexes[key] = asyncio.create_task(load())
         return await self._indexes[key]
+
+
+class _Undeclared:
+    """In place of a service that the method says it does not use."""
+
+    def __init__(self, declaration: str) -> None:
+        self._message = f"the method makes a call that it did not declare: set {declaration} = True in its class"
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        raise HarnessError(self._message)
+
+    async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        raise HarnessError(self._message)

@@ -22,12 +22,14 @@ class BaseMethod(BaseModel):
 
     Class attributes:
         uses_llm: False for methods that make no call.
+        uses_embedder: True for methods that call ``ctx.embed``.
         templates: files in ``methods/prompts`` that this method renders; their hashes are part of its identity.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
     uses_llm: ClassVar[bool] = True
+    uses_embedder: ClassVar[bool] = False
     templates: ClassVar[tuple[str, ...]] = ()
 
     def fingerprint(self) -> Mapping[str, Any]:

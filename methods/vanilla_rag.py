@@ -46,6 +46,7 @@ class VanillaRAG(BaseMethod):
         native_tokens: context budget with ``context.budget=native``.
     """
 
+    uses_embedder: ClassVar[bool] = True
     templates: ClassVar[tuple[str, ...]] = forecasting.TEMPLATES
     k: int = Field(10, ge=1)
     min_sim: float | None = None

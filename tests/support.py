@@ -14,11 +14,11 @@ from omegaconf import OmegaConf
 
 from harness.cell import BenchmarkIndex, CellRun, CellSpec, planned
 from harness.config import CellConfig, build, validate
-from harness.embed import VectorsAtHand, VectorService, VectorStore
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
 from harness.records import Benchmark, Call, Forecast, Status
 from harness.store import CellStore
+from harness.vectors import VectorsAtHand, VectorService, VectorStore
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"

@@ -18,29 +18,29 @@ from harness.gateway.budget import Budget, check_prices, upper_cost
 from harness.gateway.cache import CachedReply, ReplyCache, stamp
 from harness.gateway.limits import Clock
 from harness.gateway.reply import Reading, read_reply
-from harness.gateway.request import ChatRequest, assistant, canonical_json, request_body, request_key, user
+from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
 from harness.gateway.retry import Failure
 from harness.gateway.sender import Sender, Sending
 from harness.gateway.settings import Endpoint
 from harness.gateway.wire import Wire
 from harness.records import Call, Status
-from harness.tokens import count_messages, count_tokens, cut_to_tokens
+from harness.tokens import count_messages, embedding_batches
 
 FRESH_TRIES = 2
 """How often an invalid reply is asked for again, with what is wrong with it."""
 
 _SHOWN_BACK = 4000
-_EMBED_INPUTS, _EMBED_TOKENS, _EMBED_TEXT_TOKENS = 2048, 300_000, 8191
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What one request led to: a reply (from the wire or the store) or a failure, and its record."""
+    """What one request led to: a reply (from the wire or the store) and what it says, or a failure; and its record."""
 
     call: Call
     reply: dict[str, Any] | None = None
+    reading: Reading | None = None
     failure: Failure | None = None
 
 
@@ -81,16 +81,14 @@ class Gateway:
         while True:
             answer = await self._answer(asked, "retry" if calls else request.stage)
             calls.append(answer.call)
-            if answer.failure is not None or answer.reply is None:
+            if answer.reply is None or answer.reading is None:
                 return _failed(answer, tuple(calls))
-            reading = read_reply(answer.reply, request.schema, request.essential)
+            reading = answer.reading
             if reading.status is not Status.INVALID or len(calls) > FRESH_TRIES:
                 break
             asked = _told(asked, reading)
         if reading.status is Status.OK and len(calls) > 1:
-            key, text = request_key(self.endpoint, request)
-            by = answer.call.request_sha256
-            await self._cache.put(CachedReply(key, self.endpoint.name, stamp(), text, reply=None, answered_by=by))
+            await self._store(prepare(self.endpoint, request), answered_by=answer.call.request_sha256)
         return _completion(answer.reply, reading, tuple(calls))
 
     async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
@@ -135,7 +133,8 @@ class Gateway:
 
     async def _answer(self, request: ChatRequest, stage: str) -> _Answer:
         """From the store, from an identical request in the air, or from the endpoint."""
-        key, text = request_key(self.endpoint, request)
+        prepared = prepare(self.endpoint, request)
+        key = prepared.sha256
         stored = self._cache.get(key)
         if stored is not None and stored.answered_by is not None:
             stored = self._cache.get(stored.answered_by)
@@ -143,7 +142,7 @@ class Gateway:
             return self._hit(stored.request_sha256, json.loads(stored.reply), request, stage)
         flight = self._flights.get(key)
         if flight is None:
-            flight = self._flights[key] = self._start(self._fetch(key, text, request, stage))
+            flight = self._flights[key] = self._start(self._fetch(prepared, request, stage))
             flight.add_done_callback(lambda _: self._flights.pop(key))
             return await self._outcome(flight)
         shared = await self._outcome(flight)
@@ -170,44 +169,49 @@ class Gateway:
                 raise Stopped("the run is stopping: this call was not sent") from None
             raise
 
-    async def _fetch(self, key: str, text: str, request: ChatRequest, stage: str) -> _Answer:
-        body = request_body(self.endpoint, request)
+    async def _fetch(self, prepared: Prepared, request: ChatRequest, stage: str) -> _Answer:
+        """Ask the endpoint, within the budget."""
+        body = prepared.body
         prompt_tokens = count_messages(body["messages"]) if self.endpoint.tpm or self._budget else 0
         if self._budget is None:
-            return (await self._ask(key, text, body, prompt_tokens, request, stage))[0]
+            return await self._ask(prepared, prompt_tokens, request, stage)
         reserved, paid = upper_cost(self.endpoint, body, prompt_tokens), 0.0
         if not await self._budget.reserve(reserved):
             spent = f"${self._budget.spent:.4f} of ${self._budget.limit_usd:g}"
             failure = Failure(
                 Status.BUDGET, f"budget reached: {spent} spent, this call may cost ${reserved:.4f}", False
             )
-            return _Answer(self._record(key, request.purpose, stage, failure.status, Sending()), failure=failure)
+            call = self._record(prepared.sha256, request.purpose, stage, failure.status, Sending())
+            return _Answer(call, failure=failure)
         try:
-            answer, replied = await self._ask(key, text, body, prompt_tokens, request, stage)
-            paid = (reserved if answer.call.cost_usd is None else answer.call.cost_usd) if replied else 0.0
+            answer = await self._ask(prepared, prompt_tokens, request, stage)
+            paid = reserved if answer.call.cost_usd is None else answer.call.cost_usd
             return answer
         finally:
             await self._budget.settle(reserved, paid)
 
-    async def _ask(
-        self, key: str, text: str, body: dict[str, Any], prompt_tokens: int, request: ChatRequest, stage: str
-    ) -> tuple[_Answer, bool]:
-        """Ask the endpoint; a usable reply is committed before this returns. Also whether there was a reply."""
-        tokens = prompt_tokens + self._sender.typical.output_tokens(request.purpose, body[self.endpoint.token_param])
-        sending, outcome = await self._sender.send(request.purpose, tokens, lambda limit: self._wire.chat(body, limit))
+    async def _ask(self, prepared: Prepared, prompt_tokens: int, request: ChatRequest, stage: str) -> _Answer:
+        """Ask the endpoint; a usable reply is committed before this returns."""
+        key, body, purpose = prepared.sha256, prepared.body, request.purpose
+        tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
+        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
         if isinstance(outcome, Failure):
-            call = self._record(key, request.purpose, stage, outcome.status, sending, http_status=outcome.http_status)
-            return _Answer(call, failure=outcome), False
+            call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
+            return _Answer(call, failure=outcome)
         raw, reply = outcome
-        status = read_reply(reply, request.schema, request.essential).status
-        if status is Status.OK:
-            await self._cache.put(CachedReply(key, self.endpoint.name, stamp(), text, raw))
-        call = self._record(key, request.purpose, stage, status, sending, Usage.of(reply), http_status=200)
-        return _Answer(call, reply), True
+        reading = read_reply(reply, request.schema, request.essential)
+        if reading.status is Status.OK:
+            await self._store(prepared, reply=raw)
+        call = self._record(key, purpose, stage, reading.status, sending, Usage.of(reply), http_status=200)
+        return _Answer(call, reply, reading)
+
+    async def _store(self, prepared: Prepared, reply: str | None = None, answered_by: str | None = None) -> None:
+        row = CachedReply(prepared.sha256, self.endpoint.name, stamp(), prepared.record, reply, answered_by)
+        await self._cache.put(row)
 
     async def _embed_batch(self, batch: list[str], tokens: int, purpose: str, stage: str) -> Embeddings:
         key = hashlib.sha256(canonical_json([self.endpoint.identity(), batch]).encode()).hexdigest()
-        sending, outcome = await self._sender.send(purpose, tokens, lambda limit: self._wire.embeddings(batch, limit))
+        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.embeddings(batch))
         if isinstance(outcome, Failure):
             raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
         vectors, reply = outcome
@@ -215,8 +219,9 @@ class Gateway:
         return Embeddings(vectors, (dataclasses.replace(call, model=str(self.endpoint.embedding_model)),))
 
     def _hit(self, key: str, reply: dict[str, Any], request: ChatRequest, stage: str) -> _Answer:
-        status = read_reply(reply, request.schema, request.essential).status
-        return _Answer(self._record(key, request.purpose, stage, status, Sending(), Usage.of(reply), hit=True), reply)
+        reading = read_reply(reply, request.schema, request.essential)
+        call = self._record(key, request.purpose, stage, reading.status, Sending(), Usage.of(reply), hit=True)
+        return _Answer(call, reply, reading)
 
     def _record(
         self,
@@ -255,21 +260,6 @@ class Gateway:
             http_status=http_status,
             list_cost_usd=price,
         )
-
-
-def embedding_batches(texts: Sequence[str]) -> list[tuple[list[str], int]]:
-    """(texts, tokens) of each request: at most 2,048 texts and 300,000 tokens, no text above 8,191 tokens or empty."""
-    batches: list[tuple[list[str], int]] = [([], 0)]
-    for text in texts:
-        piece = cut_to_tokens(text, _EMBED_TEXT_TOKENS) or " "  # the API refuses empty input
-        tokens = count_tokens(piece)
-        batch, total = batches[-1]
-        if batch and (len(batch) == _EMBED_INPUTS or total + tokens > _EMBED_TOKENS):
-            batch, total = [], 0
-            batches.append((batch, total))
-        batch.append(piece)
-        batches[-1] = (batch, total + tokens)
-    return batches
 
 
 def _told(request: ChatRequest, reading: Reading) -> ChatRequest:

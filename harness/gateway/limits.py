@@ -1,9 +1,7 @@
 """When a request may leave: paced departures for requests and tokens a minute, a cap on requests in the air, pauses.
 
-Departures are paced by a virtual schedule (the generic cell rate algorithm, ITU-T I.371): a request of cost n books n slots
-of ``interval`` seconds, and the next one leaves when the schedule has come round. There is no burst to exhaust a window
-with, whatever the latency; a late wake-up may be caught up for ``TOLERANCE_S``, and the interval is 2 % longer than the limit
-asks for, so that no window of a second or more ever holds more departures than the limit allows it.
+Departures follow a virtual schedule (the generic cell rate algorithm, ITU-T I.371), so the pace is the same at any latency,
+and no window of a minute ever holds more than the limit allows it, wherever it starts.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-TOLERANCE_S = 0.02
-_MARGIN = 1.02
+_LATE_S = 0.02
 _LARGEST_SHARE = 0.5
+_CUT = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,97 +26,139 @@ class Clock:
 
 
 class Pacer:
-    """Departures of cost n under a limit a minute. Any half-open window of W >= 1 s costs at most ``limit * W / 60``.
+    """A leaky bucket: a departure of cost n books n times ``interval`` seconds of the schedule.
 
-    The bound holds up to rounding by one request: exactly for unit costs, and over 60 s for any costs below half the limit,
-    because the interval makes room for the largest cost seen (the last departure of a window is paid for after it).
+    It may leave up to ``capacity`` costs ahead of the schedule. Any window of W seconds then costs at most
+    ``capacity + W / interval``, which the two constructors keep at or below the limit.
     """
 
-    def __init__(self, limit_per_minute: int) -> None:
+    def __init__(self, limit_per_minute: float, interval: float, capacity: float) -> None:
         self._limit = limit_per_minute
+        self._interval = interval
+        self._capacity = capacity
         self._next = float("-inf")
-        self._largest = 1.0
 
-    @property
-    def interval(self) -> float:
-        """Seconds booked for a cost of one."""
-        room = self._limit - (self._largest if self._largest > 1 else 0)
-        return max(_MARGIN * 60 / self._limit, (60 + TOLERANCE_S) / max(room, self._limit * _LARGEST_SHARE))
+    @classmethod
+    def of_requests(cls, rpm: int) -> Pacer:
+        """No bursts: only a late wake-up is made up for, by 20 ms.
 
-    def delay(self, now: float) -> float:
-        """Seconds until the next request may leave; 0 if now."""
-        return max(0.0, self._next - TOLERANCE_S - now)
+        The interval is 2 % longer than the limit asks for, so half-open windows of any length W >= 1 s hold at most
+        ``ceil(W * rpm / 60)`` departures: servers that look at single seconds see no excess either.
+        """
+        interval = (1 + _LATE_S) * 60 / rpm
+        return cls(rpm, interval, 1 + _LATE_S / interval)
+
+    @classmethod
+    def of_tokens(cls, tpm: int) -> Pacer:
+        """Bursts of one second's worth, or of the largest request seen; windows of 60 s cost at most ``tpm``.
+
+        Requests above half the limit are booked as half the limit: they could never leave otherwise.
+        """
+        capacity = tpm / 60
+        return cls(tpm, 60 / (tpm - capacity), capacity)
+
+    def delay(self, now: float, cost: float) -> float:
+        """Seconds until a departure of ``cost`` may leave; 0 if now."""
+        cost = min(cost, self._limit * _LARGEST_SHARE) if cost > 1 else cost
+        if cost > self._capacity:
+            self._grow(now, cost)
+        return max(0.0, self._next + (cost - self._capacity) * self._interval - now)
+
+    def _grow(self, now: float, capacity: float) -> None:
+        """Make room for a larger request without giving credit for what left in the last minute."""
+        owed = max(0.0, self._next - now) / self._interval + capacity - self._capacity
+        self._capacity = capacity
+        self._interval = 60 / (self._limit - capacity)
+        if self._next > now - 60:
+            self._next = now + owed * self._interval
 
     def book(self, now: float, cost: float) -> None:
         """Record a departure at ``now``."""
-        cost = min(cost, self._limit)
-        self._largest = max(self._largest, cost)
-        self._next = max(self._next, now) + cost * self.interval
+        self._next = max(self._next, now) + cost * self._interval
 
     def correct(self, difference: float) -> None:
         """The last departures cost ``difference`` more (or, negative, less) than was booked."""
-        self._next += difference * self.interval
+        self._next += difference * self._interval
 
 
 class Permit:
-    """The right to one request in the air. ``used`` tells what it really cost."""
+    """The right to one request in the air, and what became of it."""
 
-    def __init__(self, limiter: Limiter, reserved: int) -> None:
+    def __init__(self, limiter: Limiter, reserved: int, left_at: float) -> None:
         self._limiter = limiter
         self._reserved = reserved
+        self._left_at = left_at
 
-    def used(self, tokens: int) -> None:
-        """Correct the token schedule by what the reply says was used."""
-        if self._limiter.tokens is not None:
-            self._limiter.tokens.correct(tokens - self._reserved)
+    def answered(self, tokens: int | None) -> None:
+        """There is a reply; ``tokens`` is what it used, if the server says so: corrects the token schedule."""
+        limiter = self._limiter
+        if limiter.tokens is not None and tokens is not None:
+            limiter.tokens.correct(tokens - self._reserved)
+        limiter.cap = min(limiter.max_in_flight, limiter.cap + 1 / limiter.cap)
+
+    def refused(self, rpm: int | None, tpm: int | None) -> None:
+        """A 429. ``rpm`` and ``tpm`` are limits the server names.
+
+        A limit that was not set is learned. While none is known, fewer requests may be in the air: once for all those
+        that left together, a third less (additive increase, multiplicative decrease).
+        """
+        limiter = self._limiter
+        limiter.requests = limiter.requests or (Pacer.of_requests(rpm) if rpm else None)
+        limiter.tokens = limiter.tokens or (Pacer.of_tokens(tpm) if tpm else None)
+        if limiter.requests is None and limiter.tokens is None and self._left_at > limiter.cut_at:
+            limiter.cut_at = limiter.now()
+            limiter.cap = max(1.0, min(limiter.cap, limiter.in_flight) * _CUT)
 
 
 class Limiter:
     """First come, first served: the head of the queue waits for a slot, a pause, the request and the token schedule."""
 
     def __init__(self, rpm: int | None, tpm: int | None, max_in_flight: int, clock: Clock | None = None) -> None:
-        self.requests = Pacer(rpm) if rpm is not None else None
-        self.tokens = Pacer(tpm) if tpm is not None else None
-        self.waiting_on: str | None = None
+        self.requests = Pacer.of_requests(rpm) if rpm is not None else None
+        self.tokens = Pacer.of_tokens(tpm) if tpm is not None else None
+        self.max_in_flight = max_in_flight
+        self.cap = float(max_in_flight)
+        self.cut_at = float("-inf")
         self.in_flight = 0
-        self._slots = asyncio.Semaphore(max_in_flight)
-        self._turn = asyncio.Lock()
+        self.waiting_on: str | None = None
         self._clock = clock or Clock()
+        self._turn = asyncio.Lock()
+        self._freed = asyncio.Event()
         self._paused_until = float("-inf")
+
+    def now(self) -> float:
+        return self._clock.now()
 
     @asynccontextmanager
     async def permit(self, tokens: int) -> AsyncIterator[Permit]:
         """Wait until one request that will need ``tokens`` may leave; it is in the air until the block ends."""
         async with self._turn:
-            if self._slots.locked():
-                self.waiting_on = "concurrency"
             try:
-                await self._slots.acquire()
-                try:
-                    await self._departure(tokens)
-                except BaseException:
-                    self._slots.release()
-                    raise
+                left_at = await self._departure(tokens)
             finally:
                 self.waiting_on = None
-        self.in_flight += 1
+            self.in_flight += 1
         try:
-            yield Permit(self, tokens)
+            yield Permit(self, tokens, left_at)
         finally:
             self.in_flight -= 1
-            self._slots.release()
+            self._freed.set()
 
     def pause(self, seconds: float) -> None:
         """No departure for ``seconds`` from now; afterwards they are paced as before, so that nobody stampedes."""
-        self._paused_until = max(self._paused_until, self._clock.now() + seconds)
+        self._paused_until = max(self._paused_until, self.now() + seconds)
 
-    async def _departure(self, tokens: int) -> None:
+    async def _departure(self, tokens: int) -> float:
         while True:
-            now = self._clock.now()
+            while self.in_flight >= int(self.cap):
+                self.waiting_on = "concurrency"
+                self._freed.clear()
+                await self._freed.wait()
+            now = self.now()
             waits = {
                 "pause": self._paused_until - now,
-                "rpm": self.requests.delay(now) if self.requests else 0.0,
-                "tpm": self.tokens.delay(now) if self.tokens else 0.0,
+                "rpm": self.requests.delay(now, 1) if self.requests else 0.0,
+                "tpm": self.tokens.delay(now, tokens) if self.tokens else 0.0,
             }
             reason = max(waits, key=waits.__getitem__)
             if waits[reason] <= 0:
@@ -129,3 +169,4 @@ class Limiter:
             self.requests.book(now, 1)
         if self.tokens:
             self.tokens.book(now, tokens)
+        return now

@@ -57,7 +57,7 @@ def read_reply(
     if refusal or finish == "content_filter":
         return Reading(Status.REFUSED, None, text, f"refused: {_quote(clean(refusal) or 'content filter')}")
     value, problem = _content(text, schema, essential)
-    if finish == "length" and (value is None or schema is None):
+    if finish == "length" and (schema is None or _last_object(text or "", _keys(schema, essential))[0] is None):
         return Reading(Status.TRUNCATED, None, text, "cut by the length limit; raise max_output_tokens")
     if problem is not None:
         if text is None and (message.get("reasoning_content") or message.get("reasoning")):
@@ -74,25 +74,18 @@ def parse_object(
     Numbers given as strings ("0.7") count as numbers. Keys the schema does not name are kept, keys that are not
     essential may be missing.
     """
-    keys = tuple(schema.get("required", ())) if essential is None else essential
-    answer = text[text.rfind(_UNTHINK) + len(_UNTHINK) :] if _UNTHINK in text else text
-    found = find_objects(answer)
-    if _THINK in _between(answer, found):
-        return None, "the reply ends inside <think>"
-    objects = [item.value for item in found]
-    whole = [value for value in objects if all(key in value for key in keys)]
-    if not whole:
-        return None, _missing(objects, keys, answer)
-    value = _as_numbers(clean(whole[-1]), schema, schema)
+    keys = _keys(schema, essential)
+    found, problem = _last_object(text, keys)
+    if found is None:
+        return None, problem
+    value = _as_numbers(clean(found), schema, schema)
     not_finite = _not_finite(value)
     if not_finite is not None:
         return None, f"{not_finite} is not a finite number"
     error = next(_validator(json.dumps(schema), keys).iter_errors(value), None)
     if error is not None:
-        return (
-            None,
-            f"{_path(error.absolute_path)}: {_quote(error.instance)} fails {error.validator} {_quote(error.validator_value)}",
-        )
+        rule = f"{error.validator} {_quote(error.validator_value)}"
+        return None, f"{_path(error.absolute_path)}: {_quote(error.instance)} fails {rule}"
     return value, None
 
 
@@ -100,6 +93,21 @@ def parse_forecast(text: str) -> tuple[float | None, dict[str, Any] | None, str 
     """(prob_positive, the whole object, None) or (None, None, why). The direction is positive iff prob_positive >= 0.5."""
     value, problem = parse_object(text, FORECAST_CORE)
     return (None, None, problem) if value is None else (float(value["prob_positive"]), value, None)
+
+
+def _keys(schema: Mapping[str, Any], essential: tuple[str, ...] | None) -> tuple[str, ...]:
+    return tuple(schema.get("required", ())) if essential is None else essential
+
+
+def _last_object(text: str, keys: tuple[str, ...]) -> tuple[dict[str, Any] | None, str | None]:
+    """The last object after any ``</think>`` that has ``keys``, not yet checked, or (None, why there is none)."""
+    answer = text.rsplit(_UNTHINK, 1)[-1]
+    found = find_objects(answer)
+    if _THINK in _between(answer, found):
+        return None, "the reply ends inside <think>"
+    objects = [item.value for item in found]
+    whole = [value for value in objects if all(key in value for key in keys)]
+    return (whole[-1], None) if whole else (None, _missing(objects, keys, answer))
 
 
 def _content(

@@ -58,7 +58,7 @@ class ChatRequest:
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
-    """The body of ``POST /chat/completions`` for ``request``, without ``endpoint.extra_body``."""
+    """The body of ``POST /chat/completions`` for ``request``, before ``endpoint.extra_body``."""
     messages = [{"role": m["role"], "content": m["content"]} for m in request.messages]
     body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
     body[endpoint.token_param] = request.max_tokens or endpoint.max_output_tokens
@@ -76,21 +76,25 @@ def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     return cleaned
 
 
-def request_key(endpoint: Endpoint, request: ChatRequest) -> tuple[str, str]:
-    """(``request_sha256``, the canonical JSON it is the SHA-256 of).
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request as it is sent and stored: ``sha256`` is that of ``record``, the canonical JSON of all that matters."""
 
-    The JSON holds everything that can change the answer (the endpoint's name, the whole body, the sample) and nothing
+    body: dict[str, Any]
+    record: str
+    sha256: str
+
+
+def prepare(endpoint: Endpoint, request: ChatRequest) -> Prepared:
+    """The body and the key of ``request``.
+
+    The record holds everything that can change the answer (the endpoint's name, the whole body, the sample) and nothing
     else, so it doubles as the readable record of the prompt.
     """
-    text = canonical_json(
-        {
-            "endpoint": endpoint.name,
-            "body": {**request_body(endpoint, request), **endpoint.extra_body},
-            "schema": request.schema,
-            "sample": list(request.sample),
-        }
-    )
-    return hashlib.sha256(text.encode()).hexdigest(), text
+    body = {**request_body(endpoint, request), **endpoint.extra_body}
+    what = {"endpoint": endpoint.name, "body": body, "schema": request.schema, "sample": list(request.sample)}
+    record = canonical_json(what)
+    return Prepared(body, record, hashlib.sha256(record.encode()).hexdigest())
 
 
 def canonical_json(value: object) -> str:

@@ -36,6 +36,7 @@ class Failure:
         retry: another attempt may help.
         fatal: no request of this endpoint can succeed (key, model, account).
         wait_s: seconds the server asked for, unbounded, or None.
+        rpm, tpm: limits a minute that a 429 names in ``x-ratelimit-limit-*``.
     """
 
     status: Status
@@ -44,6 +45,8 @@ class Failure:
     fatal: bool = False
     wait_s: float | None = None
     http_status: int | None = None
+    rpm: int | None = None
+    tpm: int | None = None
 
 
 class AttemptFailed(Exception):
@@ -54,17 +57,22 @@ class AttemptFailed(Exception):
         self.failure = failure
 
 
-def from_client_error(error: Exception, endpoint: Endpoint, deadline_s: float) -> Failure:
+def from_client_error(error: Exception, endpoint: Endpoint) -> Failure:
     """Classify an exception of the OpenAI client (or the transport below it)."""
     if isinstance(error, openai.APIStatusError):
         body = error.body if isinstance(error.body, dict) else {}
         return from_http(error.status_code, body, error.response.headers, endpoint, error.message)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
-        return Failure(Status.PROVIDER, f"no reply from {endpoint.name} within {deadline_s:g} s", retry=True)
+        return no_reply(endpoint)
     cause = error.__cause__ or error
     return Failure(
         Status.PROVIDER, f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}", retry=True
     )
+
+
+def no_reply(endpoint: Endpoint) -> Failure:
+    """The deadline of an attempt has passed."""
+    return Failure(Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True)
 
 
 def from_http(
@@ -87,7 +95,19 @@ def from_http(
         remedy = f"Check backbone.model={endpoint.model} and backbone.base_url."
         return Failure(Status.PROVIDER, f"{reason}. {remedy}", retry=False, fatal=True, http_status=code)
     status = Status.RATE_LIMITED if code == 429 else Status.PROVIDER
-    return Failure(status, reason, code in _RETRIED or code >= 500, wait_s=retry_after(headers), http_status=code)
+    return Failure(
+        status,
+        reason,
+        retry=code in _RETRIED or code >= 500,
+        wait_s=retry_after(headers),
+        http_status=code,
+        rpm=_limit(headers.get("x-ratelimit-limit-requests")),
+        tpm=_limit(headers.get("x-ratelimit-limit-tokens")),
+    )
+
+
+def _limit(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and int(text) > 0 else None
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from harness.gateway.limits import Clock, Limiter, Permit
 from harness.gateway.result import Stats, Stopped, Usage
-from harness.gateway.retry import AttemptFailed, Failure, retrying
+from harness.gateway.retry import AttemptFailed, Failure, no_reply, retrying
 from harness.gateway.settings import Endpoint
 from harness.gateway.typical import Typical
 
 T = TypeVar("T")
-Send = Callable[[float], Awaitable[tuple[T, dict[str, Any]]]]
-"""Given a deadline in seconds, one HTTP exchange: (what it is worth, the decoded body)."""
+Send = Callable[[], Awaitable[tuple[T, dict[str, Any]]]]
+"""One HTTP exchange: (what it is worth, the decoded body)."""
 
 
 @dataclass(slots=True)
@@ -71,10 +71,10 @@ class Sender:
         started = self._clock.now()
         self.in_air.add(task)
         try:
-            value, reply = await send(self.typical.deadline(purpose, sending.attempts))
+            value, reply = await self._before_deadline(purpose, sending.attempts, send)
         except AttemptFailed as error:
             self.in_air.discard(task)
-            self._learn(error.failure)
+            self._learn(error.failure, permit)
             raise
         finally:
             sending.latency_s = self._clock.now() - started
@@ -82,13 +82,29 @@ class Sender:
         task.add_done_callback(self.in_air.discard)
         usage = Usage.of(reply)
         self.typical.observe(purpose, sending.latency_s, usage.completion_tokens)
-        if usage.prompt_tokens is not None:
-            permit.used(usage.prompt_tokens + (usage.completion_tokens or 0))
+        permit.answered(None if usage.prompt_tokens is None else usage.prompt_tokens + (usage.completion_tokens or 0))
         return value, reply
 
-    def _learn(self, failure: Failure) -> None:
+    async def _before_deadline(self, purpose: str, attempt: int, send: Send[T]) -> tuple[T, dict[str, Any]]:
+        """Send; the deadline tightens as soon as it is known what is usual, or early hangs would last the whole timeout."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            async with asyncio.timeout(self.typical.deadline(purpose, attempt)) as timeout:
+                if self.typical.known(purpose):
+                    return await send()
+                with self.typical.once_known(
+                    purpose,
+                    lambda: timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, attempt))),
+                ):
+                    return await send()
+        except TimeoutError as error:
+            raise AttemptFailed(no_reply(self._endpoint)) from error
+
+    def _learn(self, failure: Failure, permit: Permit) -> None:
         if failure.http_status == 429:
             self.stats.n429 += 1
+            permit.refused(failure.rpm, failure.tpm)
             if failure.wait_s is not None:
                 self.limiter.pause(min(failure.wait_s, self._endpoint.max_retry_wait_s))
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from harness.errors import ConfigError
+
+_NO_KEY = "none"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Prices(BaseModel):
@@ -57,7 +64,7 @@ class Endpoint(BaseModel):
 
     rpm: int | None = Field(default=None, ge=1)
     tpm: int | None = Field(default=None, ge=1)
-    max_in_flight: int = Field(default=64, ge=1)
+    max_in_flight: int = Field(default=128, ge=1)
     request_timeout: float = Field(default=120.0, gt=0)
     retries: int = Field(default=6, ge=1)
     max_retry_wait_s: float = Field(default=60.0, gt=0)
@@ -77,6 +84,27 @@ class Endpoint(BaseModel):
     rehearsal: bool = False
     latency: float = Field(default=0.0, ge=0)
     fault: str | None = None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the URL is on this machine."""
+        return urlsplit(self.base_url or "").hostname in _LOOPBACK
+
+    def api_key(self) -> str:
+        """The key from the environment; a placeholder where no variable is named, or the server is on this machine.
+
+        Raises:
+            ConfigError: no base_url, or the key's variable is not set.
+        """
+        if self.base_url is None:
+            raise ConfigError(f"backbone {self.name}: base_url is missing; set backbone.base_url=http://HOST:PORT/v1")
+        key = os.environ.get(self.api_key_env) if self.api_key_env else _NO_KEY
+        if not key and not self.loopback:
+            raise ConfigError(
+                f"backbone {self.name}: the environment variable {self.api_key_env} is not set; "
+                f"export {self.api_key_env}=<your key> and run again"
+            )
+        return key or _NO_KEY
 
     def identity(self) -> dict[str, Any]:
         """What can change a reply, and nothing else: no URL, key, limit or price."""

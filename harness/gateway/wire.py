@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import os
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import numpy as np
 import openai
 from numpy.typing import NDArray
 
-from harness.errors import ConfigError
 from harness.gateway.retry import AttemptFailed, Failure, from_client_error, from_http
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
 _RAW = {"X-Stainless-Raw-Response": "true"}  # what with_raw_response sets: hand over bytes and headers
-_NO_KEY = "none"
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Wire:
@@ -33,7 +27,7 @@ class Wire:
         Raises:
             ConfigError: no base_url, or the key's variable is not set.
         """
-        key, loopback = api_key(endpoint), _loopback(endpoint)
+        key = endpoint.api_key()
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=endpoint.max_in_flight, max_keepalive_connections=endpoint.max_in_flight
         )
@@ -44,14 +38,14 @@ class Wire:
             max_retries=0,
             timeout=endpoint.request_timeout,
             # A proxy from the environment is for the outside world; it cannot reach a server on this machine.
-            http_client=openai.DefaultAioHttpClient(limits=limits, trust_env=not loopback),
+            http_client=openai.DefaultAioHttpClient(limits=limits, trust_env=not endpoint.loopback),
         )
 
-    async def chat(self, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
+    async def chat(self, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The reply to ``body`` as text and decoded."""
-        return await self._post("/chat/completions", {**body, **self._endpoint.extra_body}, deadline_s)
+        return await self._post("/chat/completions", body)
 
-    async def embeddings(self, texts: list[str], deadline_s: float) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    async def embeddings(self, texts: list[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Vectors (len(texts), d) and the decoded reply."""
         size = self._endpoint.embedding_dimensions
         body: dict[str, Any] = {
@@ -61,7 +55,7 @@ class Wire:
         }
         if size is not None:
             body["dimensions"] = size
-        _, reply = await self._post("/embeddings", body, deadline_s)
+        _, reply = await self._post("/embeddings", body)
         try:
             rows = sorted(reply["data"], key=lambda row: row["index"])
             vectors = np.stack([_vector(row["embedding"]) for row in rows])
@@ -74,13 +68,12 @@ class Wire:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _post(self, path: str, body: dict[str, Any], deadline_s: float) -> tuple[str, dict[str, Any]]:
+    async def _post(self, path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         # Not chat.completions.create: it walks through the whole body to translate types, a third of the CPU time of a call.
         try:
-            async with asyncio.timeout(deadline_s):
-                response: Any = await self._client.post(path, body=body, cast_to=object, options={"headers": _RAW})
+            response: Any = await self._client.post(path, body=body, cast_to=object, options={"headers": _RAW})
         except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise AttemptFailed(from_client_error(error, self._endpoint, deadline_s)) from error
+            raise AttemptFailed(from_client_error(error, self._endpoint)) from error
         raw = response.content.decode(errors="replace")
         try:
             reply = json.loads(raw)
@@ -96,27 +89,6 @@ class Wire:
 
     def _strange(self, what: str) -> Failure:
         return Failure(Status.PROVIDER, f"{self._endpoint.name} answered 200 with {what}", retry=True, http_status=200)
-
-
-def api_key(endpoint: Endpoint) -> str:
-    """The key from the environment; a placeholder where the endpoint names no variable, or is on this machine.
-
-    Raises:
-        ConfigError: no base_url, or the key's variable is not set.
-    """
-    if endpoint.base_url is None:
-        raise ConfigError(f"backbone {endpoint.name}: base_url is missing; set backbone.base_url=http://HOST:PORT/v1")
-    key = os.environ.get(endpoint.api_key_env) if endpoint.api_key_env else _NO_KEY
-    if not key and not _loopback(endpoint):
-        raise ConfigError(
-            f"backbone {endpoint.name}: the environment variable {endpoint.api_key_env} is not set; "
-            f"export {endpoint.api_key_env}=<your key> and run again"
-        )
-    return key or _NO_KEY
-
-
-def _loopback(endpoint: Endpoint) -> bool:
-    return urlsplit(endpoint.base_url or "").hostname in _LOOPBACK
 
 
 def _vector(value: str | list[float]) -> NDArray[np.float32]:

@@ -1,0 +1,146 @@
+"""Vectors by content: encoded once, stored on disk, and only then used; one service a session.
+
+Texts are encoded one at a time where a batch could change the last bits, scaled to length 1 and stored as float32: whoever
+asks for a text gets the stored bytes, whatever was asked together with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from harness.config import Component, build
+from harness.embed import Embedder, unit
+from harness.errors import HarnessError
+from harness.gateway.result import Embeddings
+from harness.gateway.settings import Endpoint
+from harness.method import Vectors
+from harness.records import Call
+
+BATCH = 256
+"""Texts encoded between two writes to disk: what a kill can lose."""
+
+
+class EmbeddingGateway(Protocol):
+    """The embeddings side of an endpoint."""
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings: ...
+
+
+class VectorStore:
+    """Vectors on disk (SQLite in WAL mode, one writer), keyed by embedder and text."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """The stored vectors among ``keys``."""
+        found: dict[bytes, Vectors] = {}
+        for start in range(0, len(keys), 500):
+            some = keys[start : start + 500]
+            query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
+            found |= {key: np.frombuffer(value, dtype="<f4") for key, value in self._db.execute(query, some)}
+        return found
+
+    def put(self, vectors: Mapping[bytes, Vectors]) -> None:
+        """Store all or none."""
+        rows = [(key, row.astype("<f4").tobytes()) for key, row in vectors.items()]
+        self._db.execute("BEGIN")
+        self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+        self._db.execute("COMMIT")
+
+
+class VectorService:
+    """Vectors by content: from disk, or encoded once and stored; the same text asked twice at once is encoded once."""
+
+    def __init__(self, embedder: Embedder, store: VectorStore, gateway: EmbeddingGateway | None) -> None:
+        if (embedder.endpoint is None) != (gateway is None):
+            raise ValueError("a gateway goes with an embedder that has an endpoint, and only with one")
+        self._embedder = embedder
+        self._store = store
+        self._gateway = gateway
+        self._prefix = repr(sorted(embedder.identity().items())).encode()
+        self._encoding = asyncio.Lock()
+
+    def key(self, text: str) -> bytes:
+        """Content key of ``text`` under this embedder."""
+        return hashlib.sha256(self._prefix + b"\0" + text.encode("utf-8", "surrogatepass")).digest()
+
+    async def vectors(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        """Unit vectors, float32, shape (len(texts), dimensions), and the embedding calls that were made for them.
+
+        Raises:
+            HarnessError: the endpoint gave no usable vectors.
+        """
+        by_key = {self.key(text): text for text in texts}
+        calls: list[Call] = []
+        async with self._encoding:  # one encoder at work; whoever waited finds the vectors stored
+            found = await asyncio.to_thread(self._store.get, list(by_key))
+            missing = [key for key in by_key if key not in found]
+            for start in range(0, len(missing), BATCH):
+                some = missing[start : start + BATCH]
+                encoded, made = await self._encode([by_key[key] for key in some])
+                calls += made
+                if encoded.shape[0] != len(some) or not np.isfinite(encoded).all():
+                    raise HarnessError(f"embedder {self._embedder.name}: expected {len(some)} finite vectors")
+                fresh = dict(zip(some, unit(encoded), strict=True))
+                await asyncio.to_thread(self._store.put, fresh)
+                found |= fresh
+        return np.stack([found[self.key(text)] for text in texts]), calls
+
+    async def _encode(self, texts: list[str]) -> tuple[Vectors, list[Call]]:
+        if self._gateway is not None:
+            embedded = await self._gateway.embed(texts)
+            return embedded.vectors, list(embedded.calls)
+        return await asyncio.to_thread(self._embedder.encode, texts), []
+
+
+class VectorsAtHand:
+    """Vectors a process has already fetched, in front of the service: one fetch for texts asked for at the same time."""
+
+    def __init__(self, fetch: Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]]) -> None:
+        self._fetch = fetch
+        self._rows: dict[str, Vectors] = {}
+        self._fetching = asyncio.Lock()
+
+    async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        """As ``VectorService.vectors``; calls are those made on behalf of this request."""
+        calls: list[Call] = []
+        async with self._fetching:
+            missing = list(dict.fromkeys(text for text in texts if text not in self._rows))
+            if missing:
+                vectors, calls = await self._fetch(missing)
+                self._rows.update(zip(missing, vectors, strict=True))
+        return np.stack([self._rows[text] for text in texts]), calls
+
+
+class EmbedderActor:
+    """An embedder's vector service in a process of its own."""
+
+    def __init__(self, component: Component, path: str) -> None:
+        self._embedder: Embedder = build(component, "embedder")
+        self._path = Path(path)
+        self._service: VectorService | None = None
+
+    async def vectors(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        if self._service is None:  # built in the event loop it lives in
+            gateway = _gateway(self._embedder.endpoint, self._path.parent) if self._embedder.endpoint else None
+            self._service = VectorService(self._embedder, VectorStore(self._path), gateway)
+        return await self._service.vectors(texts)
+
+
+def _gateway(endpoint: Endpoint, cache: Path) -> EmbeddingGateway:
+    from harness.gateway.cache import ReplyCache  # an HTTP client, only where there is an endpoint to call
+    from harness.gateway.core import Gateway
+
+    return Gateway(endpoint, ReplyCache(cache / f"replies-{endpoint.name}.sqlite"))

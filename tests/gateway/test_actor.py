@@ -1,0 +1,51 @@
+"""One gateway for a Ray session."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+
+from harness.errors import ConfigError
+from harness.gateway.actor import GatewayClient, start_gateway
+from harness.gateway.result import Stopped
+from harness.gateway.settings import Endpoint
+from harness.records import Status
+from harness.rehearsal import RehearsalServer
+from tests.gateway.conftest import ask
+
+pytestmark = pytest.mark.slow
+
+
+def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> None:
+    endpoint = Endpoint(name="actor", model="rehearsal", base_url=rehearsal.base_url, embedding_model="v")
+    client = start_gateway(endpoint, tmp_path / "replies.sqlite")
+
+    @ray.remote(num_cpus=0)
+    class Cell:
+        async def ask(self, client: GatewayClient, texts: list[str]) -> list[Any]:
+            return await asyncio.gather(*(client.complete(ask(text)) for text in texts))
+
+    texts = [f"text {n}" for n in range(30)]
+    one, other = ray.get([cell.ask.remote(client, texts) for cell in (Cell.remote(), Cell.remote())])
+    assert {done.status for done in one + other} == {Status.OK}
+    assert [done.value for done in one] == [done.value for done in other]
+    assert sum(done.attempts for done in one + other) == 30, "two processes share requests in flight and the store"
+
+    async def rest() -> None:
+        assert (await client.embed(["a", "b"])).vectors.shape == (2, 256)
+        assert (await client.stats()).done == 61
+        await client.stop()
+        with pytest.raises(Stopped, match="no new calls"):
+            await client.complete(ask("new"))
+
+    asyncio.run(rest())
+
+
+def test_a_missing_key_is_found_before_the_actor_starts(ray_session: Any, tmp_path: Path) -> None:
+    endpoint = Endpoint(name="no_key", model="m", base_url="https://x.example/v1", api_key_env="NO_SUCH_KEY")
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
+        start_gateway(endpoint, tmp_path / "r.sqlite")

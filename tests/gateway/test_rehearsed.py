@@ -1,0 +1,85 @@
+"""The whole path over real HTTP: gateway, client, rehearsal server with limits and faults."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.gateway.cache import ReplyCache
+from harness.gateway.core import Gateway
+from harness.gateway.settings import Endpoint
+from harness.records import Status
+from harness.rehearsal import RehearsalServer, start_rehearsal
+from tests.gateway.conftest import SCHEMA, ask
+
+BACKBONES = sorted((Path(__file__).parents[2] / "conf" / "backbone").glob("*.yaml"))
+
+
+def run(server: RehearsalServer, path: Path, n: int, **fields: Any) -> list[Any]:
+    async def main() -> list[Any]:
+        cache = ReplyCache(path)
+        gateway = Gateway(Endpoint(**{"name": "r", "model": "rehearsal", "base_url": server.base_url, **fields}), cache)
+        try:
+            return await asyncio.gather(*(gateway.complete(ask(f"Case {n}: profit rises.")) for n in range(n)))
+        finally:
+            await gateway.close()
+            cache.close()
+
+    return asyncio.run(main())
+
+
+def counts(server: RehearsalServer) -> dict[str, int]:
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/stats") as reply:
+        return json.load(reply)["chat"]
+
+
+@pytest.mark.parametrize("structured", ["json_schema", "json_object", "none"])
+def test_every_way_to_ask_for_an_object(rehearsal: RehearsalServer, tmp_path: Path, structured: str) -> None:
+    results = run(rehearsal, tmp_path / "r.sqlite", 20, structured=structured)
+    assert {done.status for done in results} == {Status.OK}
+    assert all(set(done.value) == set(SCHEMA["properties"]) for done in results)
+
+
+def test_a_second_run_asks_nothing_even_on_another_port(rehearsal: RehearsalServer, tmp_path: Path) -> None:
+    first = run(rehearsal, tmp_path / "r.sqlite", 50)
+    other = start_rehearsal()
+    again = run(other, tmp_path / "r.sqlite", 50)
+    assert counts(other)["requests"] == 0
+    other.stop()
+    assert [done.value for done in again] == [done.value for done in first]
+    assert all(done.cache_hit for done in again)
+
+
+def test_faults_change_no_answer(rehearsal: RehearsalServer, tmp_path: Path) -> None:
+    calm = run(rehearsal, tmp_path / "calm.sqlite", 100)
+    server = start_rehearsal(fault="500=0.05,reset=0.03,429=0.02")
+    stormy = run(server, tmp_path / "stormy.sqlite", 100)
+    seen = counts(server)
+    server.stop()
+    assert {done.status for done in stormy} == {Status.OK}
+    assert [done.value for done in stormy] == [done.value for done in calm]
+    assert seen["ok"] == 100
+    assert seen["repeated"] == 0
+    assert sum(done.attempts for done in stormy) == seen["requests"] > 100
+
+
+def test_the_pace_meets_no_429(tmp_path: Path) -> None:
+    server = start_rehearsal(rpm=3000, latency=0.05)
+    results = run(server, tmp_path / "r.sqlite", 60, rpm=3000)
+    seen = counts(server)
+    server.stop()
+    assert seen == {"requests": 60, "ok": 60, "n429": 0, "repeated": 0}
+    assert {done.status for done in results} == {Status.OK}
+
+
+@pytest.mark.parametrize("path", BACKBONES, ids=lambda path: path.stem)
+def test_backbones_are_valid(path: Path) -> None:
+    endpoint = Endpoint(**yaml.safe_load(path.read_text()))
+    assert endpoint.name == path.stem
+    assert set(yaml.safe_load(path.read_text())) == set(Endpoint.model_fields), "a YAML shows every field"

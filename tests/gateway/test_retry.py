@@ -1,0 +1,78 @@
+"""Classes of failure, and Retry-After in all its forms."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from harness.gateway.retry import from_http, retry_after
+from harness.gateway.settings import Endpoint
+from harness.gateway.typical import Typical
+from harness.records import Status
+
+ENDPOINT = Endpoint(name="e", model="gpt-x", api_key_env="MY_KEY")
+NOW = datetime(2026, 1, 5, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "2"}, 2.0),
+        ({"retry-after": "Mon, 05 Jan 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Mon, 05 Jan 2026 11:59:00 GMT"}, None),
+        ({"retry-after": "3600"}, 3600.0),
+        ({"retry-after": "0"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_retried(code: int) -> None:
+    failure = from_http(code, {}, {}, ENDPOINT)
+    assert failure.retry
+    assert not failure.fatal
+    assert failure.status is (Status.RATE_LIMITED if code == 429 else Status.PROVIDER)
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 422])
+def test_not_retried(code: int) -> None:
+    failure = from_http(code, {"message": "no such thing"}, {}, ENDPOINT)
+    assert not failure.retry
+    assert "no such thing" in failure.reason
+    assert failure.fatal == (code in (401, 403, 404))
+
+
+def test_remedies_name_what_to_change() -> None:
+    assert "MY_KEY" in from_http(401, {}, {}, ENDPOINT).reason
+    assert "backbone.model=gpt-x" in from_http(404, {}, {}, ENDPOINT).reason
+    broke = from_http(429, {"code": "insufficient_quota"}, {}, ENDPOINT)
+    assert broke.fatal
+    assert not broke.retry
+
+
+def test_a_filtered_prompt_is_a_refusal() -> None:
+    assert from_http(400, {"code": "content_filter"}, {}, ENDPOINT).status is Status.REFUSED
+
+
+def test_deadline_follows_what_is_usual_and_grows_with_attempts() -> None:
+    typical = Typical(120)
+    for _ in range(19):
+        typical.observe("forecast", 2.0, 100)
+    assert typical.deadline("forecast", 1) == 120
+    typical.observe("forecast", 2.0, 100)
+    assert [typical.deadline("forecast", n) for n in (1, 2, 3, 6)] == [8, 16, 32, 120]
+    assert typical.deadline("build", 1) == 120
+    assert typical.output_tokens("forecast", 1500) == 100
+    assert typical.output_tokens("build", 1500) == 1500
