@@ -57,7 +57,7 @@ class Sender:
         try:
             async for attempt in retrying(self._endpoint, backing_off, self._rng):
                 with attempt:
-                    async with self.limiter.permit(tokens) as permit:
+                    async with self.limiter.permit(tokens, again=sending.attempts > 0) as permit:
                         return sending, await self._attempt(sending, purpose, permit, send)
         except AttemptFailed as error:
             return sending, error.failure
