@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -81,6 +82,39 @@ class Pacer:
         self._next += difference * self._interval
 
 
+class _Queue:
+    """A lock that is handed on in order of arrival; who comes ``again`` stands in front, having waited before."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @asynccontextmanager
+    async def turn(self, again: bool) -> AsyncIterator[None]:
+        if self._held:
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            (self._waiting.appendleft if again else self._waiting.append)(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():  # the turn came with the cancellation: hand it on
+                    self._hand_on()
+                raise
+        self._held = True
+        try:
+            yield
+        finally:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._held = False
+
+
 class Permit:
     """The right to one request in the air, and what became of it."""
 
@@ -122,7 +156,7 @@ class Limiter:
         self.in_flight = 0
         self.waiting_on: str | None = None
         self._clock = clock or Clock()
-        self._turn = asyncio.Lock()
+        self._queue = _Queue()
         self._freed = asyncio.Event()
         self._paused_until = float("-inf")
 
@@ -130,9 +164,12 @@ class Limiter:
         return self._clock.now()
 
     @asynccontextmanager
-    async def permit(self, tokens: int) -> AsyncIterator[Permit]:
-        """Wait until one request that will need ``tokens`` may leave; it is in the air until the block ends."""
-        async with self._turn:
+    async def permit(self, tokens: int, again: bool = False) -> AsyncIterator[Permit]:
+        """Wait until one request that will need ``tokens`` may leave; it is in the air until the block ends.
+
+        A request sent ``again`` goes before those that have not left yet: failures then do not pile up at the end of a run.
+        """
+        async with self._queue.turn(again):
             try:
                 left_at = await self._departure(tokens)
             finally:

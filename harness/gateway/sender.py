@@ -57,7 +57,7 @@ class Sender:
         try:
             async for attempt in retrying(self._endpoint, backing_off, self._rng):
                 with attempt:
-                    async with self.limiter.permit(tokens) as permit:
+                    async with self.limiter.permit(tokens, again=sending.attempts > 0) as permit:
                         return sending, await self._attempt(sending, purpose, permit, send)
         except AttemptFailed as error:
             return sending, error.failure
@@ -91,12 +91,12 @@ class Sender:
         started = loop.time()
         try:
             async with asyncio.timeout(self.typical.deadline(purpose, attempt)) as timeout:
-                if self.typical.known(purpose):
-                    return await send()
-                with self.typical.once_known(
-                    purpose,
-                    lambda: timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, attempt))),
-                ):
+
+                def tighten() -> None:
+                    if not timeout.expired():
+                        timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, attempt)))
+
+                with self.typical.once_known(purpose, tighten):
                     return await send()
         except TimeoutError as error:
             raise AttemptFailed(no_reply(self._endpoint)) from error

@@ -37,6 +37,9 @@ class Typical:
     @contextmanager
     def once_known(self, purpose: str, tell: Callable[[], None]) -> Iterator[None]:
         """Call ``tell`` if what is usual becomes known while the block runs."""
+        if self.known(purpose):
+            yield
+            return
         self._waiting[purpose].add(tell)
         try:
             yield

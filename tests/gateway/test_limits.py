@@ -139,6 +139,50 @@ def test_a_pause_holds_everybody_and_ends_without_a_herd() -> None:
     assert most_in_window([(t, 1) for t in left], 1) <= 10
 
 
+def test_who_comes_again_goes_first() -> None:
+    clock = VirtualClock()
+    order: list[int] = []
+
+    async def main() -> None:
+        limiter = Limiter(60, None, 9, clock.clock)
+
+        async def job(number: int, again: bool) -> None:
+            async with limiter.permit(1, again):
+                order.append(number)
+
+        await asyncio.gather(*(job(number, again=number == 4) for number in range(5)))
+
+    clock.run(main())
+    assert order == [0, 1, 4, 2, 3]  # 1 stood at the head already
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(0, 19)), st.integers(0, 9))
+def test_cancelled_waiters_hold_up_nobody(cancelled: set[int], after: int) -> None:
+    clock = VirtualClock()
+    order: list[int] = []
+
+    async def main() -> None:
+        limiter = Limiter(600, None, 3, clock.clock)
+
+        async def job(number: int) -> None:
+            async with limiter.permit(1):
+                order.append(number)
+                await clock.clock.sleep(0.2)
+
+        tasks = [asyncio.create_task(job(number)) for number in range(20)]
+        for _ in range(after):
+            await asyncio.sleep(0)
+        for number in cancelled:
+            tasks[number].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert limiter.in_flight == 0
+
+    clock.run(main())
+    assert set(range(20)) - cancelled <= set(order)
+    assert order == sorted(order)
+
+
 def test_a_cancelled_waiter_leaves_no_slot_behind() -> None:
     async def main() -> None:
         limiter = Limiter(None, None, 1)

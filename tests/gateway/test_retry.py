@@ -76,3 +76,14 @@ def test_deadline_follows_what_is_usual_and_grows_with_attempts() -> None:
     assert typical.deadline("build", 1) == 120
     assert typical.output_tokens("forecast", 1500) == 100
     assert typical.output_tokens("build", 1500) == 1500
+
+
+def test_who_waits_is_told_once_when_the_usual_latency_is_known() -> None:
+    typical, told = Typical(120), []
+    with typical.once_known("forecast", lambda: told.append("waiting")):
+        with typical.once_known("forecast", lambda: told.append("gone")):
+            typical.observe("forecast", 1.0, None)
+        with typical.once_known("build", lambda: told.append("other purpose")):
+            for _ in range(40):
+                typical.observe("forecast", 1.0, None)
+    assert told == ["waiting"]
