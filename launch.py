@@ -93,7 +93,6 @@ def run(arguments: Sequence[str], console: Console) -> int:
     report = reports.build([directory.path], directory.report)
     reports.terminal_table(report)
     tell_what_is_left(result, console)
-    say(console, f"report: {directory.report / 'report.html'}")
     return result.exit_code
 
 
