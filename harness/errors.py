@@ -25,3 +25,17 @@ class GateError(HarnessError):
 
 class EndpointError(HarnessError):
     """An endpoint refused every request of this kind (wrong key, unknown model): the cell cannot go on."""
+
+
+class CallFailed(HarnessError):
+    """A call that a method needs gave no answer for want of an endpoint; ``status`` is that of the call.
+
+    Raised by methods when going on without the answer would change their result (not for a reply that is unusable).
+    """
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(status, reason)
+        self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[1])

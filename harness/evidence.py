@@ -6,6 +6,7 @@ are built over many documents. ``off`` lifts the gate for everything but the foc
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from harness.clock import Stamp, published_by, resolved_before, retrievable_at
+from harness.errors import GateError
 from harness.records import DROPPED, CaseSet, Catalyst, Corpus, Document, ResolvedCase, Source
 
 
@@ -85,6 +87,7 @@ class EvidenceIndex:
             for stock in own:
                 self._by_stock[stock].append(document)
         self._instants = [_instant(d) for d in self.documents]
+        self.key = _content_key(self.documents)
 
     def as_of(self, stock_id: str, decision: Stamp, gate: Gate) -> EvidenceView:
         """The evidence that a forecast for ``stock_id`` at ``decision`` may use."""
@@ -132,6 +135,43 @@ class EvidenceView:
     def retrievable(self) -> list[Document]:
         """Documents of all stocks that a method may retrieve (``avail < T``), oldest first."""
         return list(self.index.documents) if self.gate is Gate.OFF else self.index.before(self.decision)
+
+    def of_stock(self) -> list[Document]:
+        """The stock's documents that a method may retrieve (``avail < T``), oldest first."""
+        own = self.index.of_stock(self.stock_id)
+        return list(own) if self.gate is Gate.OFF else [d for d in own if retrievable_at(d.time, self.decision)]
+
+    def build_on(self) -> EvidenceView:
+        """The view that structures over many documents are built from.
+
+        ``strict``: this one, so that they are those of a corpus cut at T. ``paper`` and ``off``: the whole corpus; what was
+        built must then be filtered by time (``paper``) or is not (``off``).
+        """
+        return self if self.gate is Gate.STRICT else EvidenceView(self.index, self.stock_id, self.decision, Gate.OFF)
+
+    def as_of_earlier(self, decision: Stamp) -> EvidenceView:
+        """This view at an earlier time: what was known then is known now.
+
+        Raises:
+            GateError: ``decision`` is later, and the gate holds.
+        """
+        if self.gate is not Gate.OFF and decision.instant > self.decision.instant:
+            raise GateError(f"a view as of {decision.instant} was asked for by a decision at {self.decision.instant}")
+        return EvidenceView(self.index, self.stock_id, decision, self.gate)
+
+    def of(self, stock_id: str) -> EvidenceView:
+        """The same decision time, another stock."""
+        return EvidenceView(self.index, stock_id, self.decision, self.gate)
+
+    def industry(self, stock_id: str) -> str | None:
+        """Industry of ``stock_id``, None where the benchmark has none."""
+        stock = self.index.stocks.get(stock_id)
+        return stock.industry if stock else None
+
+    @property
+    def corpus_key(self) -> str:
+        """Identity of the corpus in this process; a part of the keys of shared objects."""
+        return self.index.key
 
     def refused(self) -> list[Document]:
         """The stock's documents that T forbids, copies included, in order of time: for audits, never for prompts."""
@@ -183,6 +223,14 @@ class ExperienceIndex:
             for r in self.cases[:end]
             if r.case.catalyst_id != case.catalyst_id and resolved_before(r.outcome.resolve_at, case.time)
         ]
+
+
+def _content_key(documents: Iterable[Document]) -> str:
+    digest = hashlib.sha256()
+    for d in documents:
+        line = "\x1f".join([d.doc_id, d.time.text if d.time else "", d.title, d.body, *d.stocks])
+        digest.update(line.encode("utf-8", "surrogatepass") + b"\x1e")
+    return digest.hexdigest()
 
 
 def _instant(document: Document) -> datetime:

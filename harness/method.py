@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.evidence import EvidenceView
+from harness.clock import Stamp
+from harness.evidence import EvidenceView, Gate
 from harness.gateway.result import Completion
+from harness.memory import Change, State
 from harness.records import Catalyst, Forecast, ResolvedCase
 
 Vectors = NDArray[np.float32]
 Message = Mapping[str, str]
+Embed = Callable[[Sequence[str]], Awaitable[Vectors]]
+T = TypeVar("T")
 
 MATCHED_CONTEXT_CHARS = 8_000
 """``context.budget=matched``: characters of a method's context (the paper's B_char)."""
 
 
 class LLM(Protocol):
-    """Chat calls on behalf of one catalyst: cached, rate-limited, retried, recorded."""
+    """Chat calls: cached, rate-limited, retried, recorded."""
 
     async def complete(
         self,
@@ -31,6 +37,7 @@ class LLM(Protocol):
         purpose: str,
         stage: str = "forecast",
         essential: tuple[str, ...] | None = None,
+        max_tokens: int | None = None,
     ) -> Completion:
         """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok.
 
@@ -39,27 +46,70 @@ class LLM(Protocol):
         ...
 
 
+class MemoryView(Protocol):
+    """The memory as of one decision. Reading changes nothing."""
+
+    async def recall(self, question: Any) -> Any:
+        """What the method's ``recall`` answers on the state as of the decision."""
+        ...
+
+
+class Shared(Protocol):
+    """Objects that a process builds once for all cells on the same data with the same backbone and embedder."""
+
+    def __call__(self, key: str, make: Callable[[Path], T]) -> T:
+        """The object of ``key`` (a content key), made on first use; ``make`` gets a directory for its artefacts."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The world as of one catalyst's decision. Methods reach documents, outcomes and models only through this.
 
     Attributes:
+        gate: how strictly time is enforced; views enforce it, methods with structures of their own must too.
         evidence: documents as of (stock, T).
         experience: past cases whose outcome was known before T, oldest first; empty with ``memory=none``.
-        llm: the cell's backbone.
+        memory: what the method learned before T; None with ``memory=none`` and for methods that do not learn.
+        llm: the cell's backbone, for calls that belong to this forecast.
+        build_llm: the same, for artefacts that other forecasts share (documents, episodes, ...): their calls belong to no
+            catalyst, and their sample index is always the first.
         embed: texts -> unit vectors, float32 of shape (n texts, dimensions), cached by content.
+        shared: artefacts shared by cells.
         feed_cases: whether resolved cases are part of what a method may retrieve (``feed=docs+cases``).
         context_chars: characters that the method's context may take; None for the method's native budget.
         rng: seeded by (run seed, epoch, catalyst id): independent of the order of work.
+        warn: say something once in cell.json (a failed extraction, a benchmark without industries).
     """
 
+    gate: Gate
     evidence: EvidenceView
     experience: Sequence[ResolvedCase]
+    memory: MemoryView | None
     llm: LLM
-    embed: Callable[[Sequence[str]], Awaitable[Vectors]]
+    build_llm: LLM
+    embed: Embed
+    shared: Shared
     feed_cases: bool
     context_chars: int | None
     rng: np.random.Generator
+    warn: Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What changing a memory may use: the backbone and the embedder."""
+
+    llm: LLM
+    embed: Embed
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A case whose outcome is known, with the method's own forecast of it: what a memory learns from."""
+
+    resolved: ResolvedCase
+    forecast: Forecast
 
 
 class Method(Protocol):
@@ -79,4 +129,47 @@ class Method(Protocol):
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         """Answer one catalyst. An unusable reply is a Forecast with that status, never an exception."""
+        ...
+
+    def learner(self) -> Learner | None:
+        """The method whose forecasts and lessons train this one's memory; None for a method without memory.
+
+        Variants that share a trained memory return equal learners.
+        """
+        ...
+
+
+class Learner(Method, Protocol):
+    """A method with a memory.
+
+    Learning is in two steps: ``propose`` does what can be done without the memory (calls, embeddings) and runs in parallel
+    and early; ``apply`` gets the state and runs in the order of (resolve time, decision time, catalyst id).
+    """
+
+    async def propose(self, lesson: Lesson, tools: Tools) -> Any:
+        """What the case teaches, whatever is in the memory; picklable. None if it teaches nothing.
+
+        Raises:
+            CallFailed: the endpoint could not be asked; learning stops here and goes on with the next run.
+        """
+        ...
+
+    async def apply(self, state: State, proposal: Any, at: datetime, tools: Tools) -> list[Change]:
+        """The changes that ``proposal`` makes to ``state`` (known from ``at`` on)."""
+        ...
+
+    async def recall(self, state: State, question: Any, decision: Stamp, gate: Gate, tools: Tools) -> Any:
+        """Answer ``question`` from ``state``; picklable, no side effects."""
+        ...
+
+    def review_times(self, first: datetime, last: datetime) -> list[datetime]:
+        """Fixed times in (first, last] at which the memory reviews itself."""
+        ...
+
+    async def review(self, state: State, at: datetime, known: Sequence[ResolvedCase], tools: Tools) -> list[Change]:
+        """The changes of the review at ``at``, from cases resolved before it.
+
+        Raises:
+            CallFailed: as ``propose``.
+        """
         ...
