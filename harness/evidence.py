@@ -150,7 +150,7 @@ class EvidenceView:
         return self if self.gate is Gate.STRICT else EvidenceView(self.index, self.stock_id, self.decision, Gate.OFF)
 
     def as_of_earlier(self, decision: Stamp) -> EvidenceView:
-        """This view at an earlier time: what was known then is known now.
+        """The view at an earlier time: what was known then is known now.
 
         Raises:
             GateError: ``decision`` is later, and the gate holds.
