@@ -29,7 +29,8 @@ def row_cosines(rows: NDArray[np.float64], query: NDArray[np.floating[Any]]) -> 
 
     Every row is summed by itself: its score does not change when other rows come or go, as a matrix product's may.
     """
-    return np.round(np.vecdot(rows, query.astype(np.float64)), DECIMALS)
+    cosines: NDArray[np.float64] = np.vecdot(rows, query.astype(np.float64))
+    return cosines.round(DECIMALS)
 
 
 def rank(
