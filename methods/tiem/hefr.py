@@ -34,7 +34,7 @@ async def staged(case: Catalyst, ctx: Context, blocks: Mapping[str, Block], conc
     Without any such stream the focal document alone is asked about. The streams are cut as in the joint prompt, so the two
     differ in nothing but the fusion. One reply without a probability leaves the whole without one.
     """
-    streams = [(name,) for name in HEADINGS if not blocks[name].missing] or [()]
+    streams: list[tuple[str, ...]] = [(name,) for name in HEADINGS if not blocks[name].missing] or [()]
     parts = await asyncio.gather(
         *(forecasting.ask_with(case, ctx, inputs_of(blocks, names, concurrent)) for names in streams)
     )
@@ -67,5 +67,5 @@ def sections(blocks: Mapping[str, Block], names: Sequence[str]) -> str:
 
 def shown_of(blocks: Mapping[str, Block], concurrent: Sequence[Passage]) -> tuple[Passage, ...]:
     """The records behind ``blocks`` and ``concurrent``, in the order of the prompt."""
-    focal, *rest = [blocks[name].passages for name in MAIN if name in blocks]
-    return (*focal, *concurrent, *(passage for passages in rest for passage in passages))
+    rest = [passage for name in MAIN[1:] if name in blocks for passage in blocks[name].passages]
+    return (*(blocks["focal"].passages if "focal" in blocks else ()), *concurrent, *rest)

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from harness.evidence import PUBLISHED, RESOLVED, RETRIEVED, Gate
+from harness.evidence import RESOLVED, Gate
 from harness.records import Passage, Source
 from methods.tiem.budget import SHARES, allocate, cut, prefix_length
 from methods.tiem.recall import Recalled, known_at
 from methods.tiem.records import Episode, Proposition, Theme
+from methods.tiem.retrieval import episode_source, proposition_source, theme_source
 from methods.tiem.skills import Ancestor
 
 MAIN = tuple(SHARES)
@@ -73,24 +74,19 @@ def _left(items: Sequence[Item], text: str, limit: int) -> tuple[Passage, ...]:
 
 def proposition_passage(p: Proposition, kind: str, rank: int | None = None, score: float | None = None) -> Passage:
     """A proposition with the time of its document."""
-    stamp, instant = (p.time.text, p.time.instant) if p.time else ("unknown time", None)
-    rule = PUBLISHED if kind in ("focal", "concurrent") else RETRIEVED
-    source = Source(kind, p.prop_id, p.stock, instant, instant, instant, instant, rule)
-    return Passage(f"[{stamp}] {p.sentence}", source, rank, score)
+    stamp = p.time.text if p.time else "unknown time"
+    return Passage(f"[{stamp}] {p.sentence}", proposition_source(p, kind), rank, score)
 
 
 def episode_passage(e: Episode, rank: int, score: float) -> Passage:
-    """An episode: known when its last proposition is."""
-    end = e.end.instant
-    source = Source("episode", e.episode_id, e.stock, e.start.instant, end, end, end, RETRIEVED)
-    return Passage(f"[{e.start.text} to {e.end.text}] ({e.type}) {e.summary}", source, rank, score)
+    """An episode with its extent and type."""
+    return Passage(f"[{e.start.text} to {e.end.text}] ({e.type}) {e.summary}", episode_source(e), rank, score)
 
 
 def theme_passage(t: Theme, gate: Gate, rank: int, score: float) -> Passage:
-    """A theme: under ``strict`` it is known from the close of its window on, else (as in the paper) from its own end."""
-    known = t.known_at if gate is Gate.STRICT else t.end.instant
-    source = Source("theme", t.theme_id, None, t.start.instant, t.end.instant, known, known, RETRIEVED)
-    return Passage(f"[{t.start.text} to {t.end.text}] {t.name}. {t.description}", source, rank, score)
+    """A theme with its extent."""
+    text = f"[{t.start.text} to {t.end.text}] {t.name}. {t.description}"
+    return Passage(text, theme_source(t, gate), rank, score)
 
 
 def skill_item(found: Recalled, rank: int) -> Item:
