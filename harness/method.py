@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,8 +120,8 @@ class Method(Protocol):
     """A forecasting method. Add one as a file in ``methods/`` and a YAML in ``conf/method/``."""
 
     name: str
-    uses_llm: bool
-    uses_embedder: bool
+    uses_llm: ClassVar[bool]
+    uses_embedder: ClassVar[bool]
 
     def fingerprint(self) -> Mapping[str, Any]:
         """Knobs and prompt hashes: all that is part of the cell's identity."""

@@ -44,6 +44,7 @@ class BaseMethod(BaseModel):
         return None
 
     def learner(self) -> Learner | None:
+        """None: most methods have no memory."""
         return None
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
