@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -113,6 +112,7 @@ class CellRun:
         todo = [(case, epoch) for case, epoch in plan if (case.catalyst_id, epoch) not in finished]
         self.progress.total, self.progress.resumed = len(plan), len(plan) - len(todo)
         self.progress.state = "running"
+        self._say_what_is_missing([case for case, _ in plan])
         ended = asyncio.Event()
         flusher = asyncio.create_task(self._flush_until(ended))
         try:
@@ -124,6 +124,11 @@ class CellRun:
             ended.set()
             await flusher
         return await self._conclude(plan)
+
+    def _say_what_is_missing(self, cases: Sequence[Catalyst]) -> None:
+        silent = sum(self._index.focal(case) is None for case in cases)
+        if silent:
+            self.warn(f"{silent} of {len(cases)} forecasts have no focal document; their prompts say so.")
 
     async def _forecast_all(self, todo: Plan) -> None:
         queue = iter(todo)
@@ -143,7 +148,6 @@ class CellRun:
         calls: list[Call] = []
         shared: list[Call] = []
         self.progress.in_flight += 1
-        started = time.perf_counter()
         try:
             forecast = await self.spec.method.forecast(case, self.context(case, epoch, calls, shared))
             self._check_gate(case, forecast)
@@ -159,7 +163,7 @@ class CellRun:
         if forecast.status is Status.BUDGET:
             self._budget = forecast.reason or "budget reached"
             self.ending.set()
-        self._record(case, epoch, forecast, calls, time.perf_counter() - started)
+        self._record(case, epoch, forecast, calls)
         return forecast
 
     def context(self, case: Catalyst, epoch: int, calls: list[Call], shared: list[Call]) -> Context:
@@ -205,7 +209,7 @@ class CellRun:
         else:
             return
         for case, epoch in rest:
-            self._record(case, epoch, reason, (), 0.0)
+            self._record(case, epoch, reason, ())
 
     def fail(self, error: HarnessError) -> None:
         """End the run: going on is of no use."""
@@ -235,11 +239,11 @@ class CellRun:
                 f"before the decision at {case.time.instant}; {len(bad)} such records reached the prompt"
             )
 
-    def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call], seconds: float) -> None:
+    def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call]) -> None:
         self.progress.done[str(forecast.status)] += 1
         self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
         outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
-        self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls, seconds))
+        self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls))
         self._evidence += evidence_rows(self.spec.name, case, epoch, forecast.shown)
 
     async def _flush_until(self, ended: asyncio.Event) -> None:
@@ -262,7 +266,7 @@ class CellRun:
         rows = await asyncio.to_thread(self._store.export)
         wanted: set[Key] = {(case.catalyst_id, epoch) for case, epoch in plan}
         counts = Counter(row["status"] for row in rows if (row["catalyst_id"], row["epoch"]) in wanted)
-        result = self._result(counts, len(plan))
+        result = self._result(counts, len(plan), rows)
         n = max(len(plan), len(rows))
         config = self._config
         write_json(
@@ -293,7 +297,7 @@ class CellRun:
         self.progress.state = result.status
         return result
 
-    def _result(self, counts: Counter[str], n: int) -> CellResult:
+    def _result(self, counts: Counter[str], n: int, rows: Sequence[Row]) -> CellResult:
         done = sum(number for status, number in counts.items() if Status(status).final)
         again = "run the same command again: finished rows are kept, the rest is retried"
         status, reason, remedy = "complete", None, None
@@ -304,12 +308,14 @@ class CellRun:
             remedy = "report the reason column of forecasts.parquet"
         elif self._budget is not None or counts[Status.BUDGET]:
             status, reason = "incomplete", f"budget reached: {n - done} of {n} forecasts left"
-            remedy = f"raise run.budget_usd and {again}"
+            remedy = f"raise run.budget_usd (it counts what this run directory has spent), then {again}"
         elif self._stopping:
             status, reason, remedy = "incomplete", f"interrupted: {n - done} of {n} forecasts left", again
         elif done < n:
             kinds = ", ".join(f"{number} {s}" for s, number in sorted(counts.items()) if not Status(s).final)
-            status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds})", again
+            why = Counter(str(r["reason"]) for r in rows if not Status(r["status"]).final).most_common(1)
+            said = f": {why[0][0]}" if why else ""
+            status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds}){said}", again
         return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy)
 
     @property

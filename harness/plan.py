@@ -75,6 +75,7 @@ class _Plan:
         self._benchmarks: dict[str, Benchmark] = {}
         self._experience: dict[int, str] = {}
         self._trainings: dict[str, Job] = {}
+        self._warned: set[str] = set()
 
     def add(self, config: CellConfig) -> None:
         """The job of one configuration, unless it is there."""
@@ -94,7 +95,9 @@ class _Plan:
         if key not in self._benchmarks:
             self._benchmarks[key] = build(config.benchmark, "benchmark", resolve=config.resolve)
             for warning in self._benchmarks[key].warnings:
-                self._warn(f"warning: {config.benchmark.name}: {warning}")
+                if warning not in self._warned:  # benchmarks that share an experience share what is said of it
+                    self._warned.add(warning)
+                    self._warn(f"warning: {warning}")
         return self._benchmarks[key]
 
     def _check_endpoints(self, config: CellConfig, method: Method) -> None:

@@ -62,8 +62,9 @@ def summary(cells: Mapping[str, Progress], elapsed: float) -> str:
         f"in flight {sum(p.in_flight for p in cells.values())}",
         f"not ok {bad}",
         f"{rate:.1f}/s",
-        f"${sum(p.cost_usd for p in cells.values()):.4f}",
     ]
+    if cost := sum(p.cost_usd for p in cells.values()):
+        parts.append(f"${cost:.4f}")
     learning = [p for p in cells.values() if p.frontier is not None]
     if learning:
         slowest = min(learning, key=lambda p: p.frontier or datetime.max)

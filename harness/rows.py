@@ -25,13 +25,17 @@ def forecast_row(
     epoch: int,
     forecast: Forecast,
     calls: Iterable[Call],
-    seconds: float,
 ) -> Row:
-    """One row of forecasts.parquet. Totals are over the chat ``calls`` of this forecast, at list price, cached or not."""
+    """One row of forecasts.parquet.
+
+    Totals are over the chat ``calls`` of this forecast, at list price, cached or not. ``latency_s`` is the time that those
+    sent now took at the endpoint, waits for limits left out; None if all came from the cache.
+    """
     direction = None
     if forecast.prob_positive is not None:
         direction = POSITIVE if forecast.prob_positive >= 0.5 else NEGATIVE
     chats = [c for c in calls if c.purpose != "embed"]
+    sent = [c.latency_s for c in chats if c.latency_s is not None]
     known = [p.source.known_at for p in forecast.shown if p.source.known_at]
     return {
         "cell": cell,
@@ -67,7 +71,7 @@ def forecast_row(
         "cached_tokens": _total(c.cached_tokens for c in chats),
         "reasoning_tokens": _total(c.reasoning_tokens for c in chats),
         "cost_usd": _total(c.list_cost_usd for c in chats),
-        "latency_s": seconds,
+        "latency_s": sum(sent) if sent else None,
         "prompt_sha256": forecast.prompt_sha256,
         "reply_sha256": forecast.reply_sha256,
         "model_returned": forecast.model_returned,

@@ -62,17 +62,30 @@ def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, com
     directory.lock()
     display = ProgressDisplay(console)
     answered = {job.spec.name: _answered(job, directory) for job in jobs}
-    total = sum(len(job.plan) for job in jobs)
     for job in jobs:
         if answered[job.spec.name]:
             display.say(f"{job.spec.name}: resumed {answered[job.spec.name]}/{len(job.plan)}")
     if sum(answered.values()):
-        display.say(f"resumed {sum(answered.values())}/{total}")
-    with display, Session(directory, jobs[0].spec.config.cluster, display) as session:
-        _write_manifest(directory, jobs, started, None, command, session.resources)
-        results = session.run(jobs)
-        _write_manifest(directory, jobs, started, datetime.now(UTC), command, session.resources)
-    return RunResult(results, session.interrupted)
+        display.say(f"resumed {sum(answered.values())}/{sum(len(job.plan) for job in jobs)}")
+    done = [result for job in jobs if (result := _complete(job, answered[job.spec.name], directory))]
+    names = {result.cell for result in done}
+    left = [job for job in jobs if job.spec.name not in names]
+    if not left:
+        return RunResult(done, interrupted=False)
+    display.say("starting the session")
+    with display, Session(directory, left[0].spec.config.cluster, display) as session:
+        _write_manifest(directory, left, started, None, command, session.resources)
+        results = session.run(left)
+        _write_manifest(directory, left, started, datetime.now(UTC), command, session.resources)
+    return RunResult([*done, *results], session.interrupted)
+
+
+def _complete(job: Job, answered: int, directory: RunDirectory) -> CellResult | None:
+    """The result of a cell that has every answer and its files; None if there is something to do."""
+    about = directory.store(job.spec.kind, job.spec.name).about()
+    if answered < len(job.plan) or about is None or about.get("status") != "complete":
+        return None
+    return CellResult(job.spec.name, "complete", about.get("counts", {}), len(job.plan), answered)
 
 
 def _answered(job: Job, directory: RunDirectory) -> int:

@@ -53,6 +53,7 @@ class Session:
         self._exit = ExitStack()
         self._gateways: dict[str, GatewayClient] = {}
         self._embedders: dict[str, EmbedClient] = {}
+        self._progress: dict[str, Progress] = {}
         self.interrupted = False
         self.resources: dict[str, float] = {}
 
@@ -75,6 +76,7 @@ class Session:
         """
         trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
         everything = [*trainings, *jobs]
+        self._progress = {job.spec.name: Progress(total=len(job.plan)) for job in everything}
         with self._interruptible():
             benchmarks = {id(j.benchmark): ray.put(j.benchmark) for j in everything}
             services = {id(j): (self._gateway(j), self._embedder(j)) for j in everything}
@@ -118,7 +120,8 @@ class Session:
                 told = True
                 self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
                 self._stop(workers)
-            self._display.update(self._progress(workers))
+            self._progress |= self._asked(workers)
+            self._display.update(self._progress)
         return results
 
     def _result(self, reference: Any, job: Job) -> CellResult:
@@ -131,7 +134,7 @@ class Session:
         self._display.say(f"{result.status:10} {result.cell}{note}")
         return result
 
-    def _progress(self, workers: Sequence[Any]) -> dict[str, Progress]:
+    def _asked(self, workers: Sequence[Any]) -> dict[str, Progress]:
         """Counts by cell; a worker that is gone or busy is left out of this one update."""
         asked = [worker.progress.remote() for worker in workers]
         ready, _ = ray.wait(asked, num_returns=len(asked), timeout=POLL_SECONDS)
@@ -160,9 +163,10 @@ class Session:
                 server = start_rehearsal(latency=endpoint.latency, fault=endpoint.fault)
                 self._exit.callback(server.stop)
                 endpoint = endpoint.model_copy(update={"base_url": server.base_url})
-            self._gateways[key] = start_gateway(
-                endpoint, self._run_dir.cache / f"replies-{endpoint.name}.sqlite", job.spec.config.run.budget_usd
-            )
+            cache = self._run_dir.cache / f"replies-{endpoint.name}.sqlite"
+            budget = job.spec.config.run.budget_usd
+            spent = self._run_dir.spent_usd() if budget is not None else 0.0
+            self._gateways[key] = start_gateway(endpoint, cache, budget, spent)
         return key
 
     def _embedder(self, job: Job) -> str | None:

@@ -70,6 +70,21 @@ class CellStore:
         self.parts = directory / "parts"
         self._next = max((n for n, _ in self._committed()), default=-1) + 1
 
+    def about(self) -> dict[str, Any] | None:
+        """cell.json, or None if the cell has not ended yet.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        path = self.directory / "cell.json"
+        if not path.exists():
+            return None
+        try:
+            found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        except ValueError:
+            raise ConfigError(f"{path}: not valid JSON; move it away and run again") from None
+        return found
+
     def append(self, forecasts: Sequence[Row], evidence: Sequence[Row], calls: Sequence[Row]) -> None:
         """Write one part. ``forecasts`` may be empty (calls of a build); the part counts once its last file is there."""
         for table, rows in (("calls", calls), ("evidence", evidence), ("forecasts", forecasts)):
@@ -155,6 +170,14 @@ class RunDirectory:
     def store(self, kind: str, name: str) -> CellStore:
         """Rows of a cell (``cells``) or of the training of a memory (``memories``)."""
         return CellStore(self.path / kind / name)
+
+    def spent_usd(self) -> float:
+        """What the calls on file have cost, in all cells and trainings."""
+        total = 0.0
+        for path in self.path.glob("*/*/parts/calls-*.parquet"):
+            costs = pq.read_table(path, columns=["cost_usd"])["cost_usd"].to_pylist()
+            total += sum(cost for cost in costs if cost is not None)
+        return total
 
     @property
     def cache(self) -> Path:

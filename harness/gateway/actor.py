@@ -20,10 +20,10 @@ _MAX_CONCURRENCY = 2000
 class GatewayActor:
     """The Ray side: everything is the gateway's. It waits on the network, so it reserves no CPU."""
 
-    def __init__(self, endpoint: Endpoint, cache_path: str, budget_usd: float | None) -> None:
+    def __init__(self, endpoint: Endpoint, cache_path: str, budget_usd: float | None, spent_usd: float) -> None:
         from harness.gateway.core import Gateway  # the HTTP client is loaded where it is used, not by the driver
 
-        self._gateway = Gateway(endpoint, ReplyCache(cache_path), budget_usd=budget_usd)
+        self._gateway = Gateway(endpoint, ReplyCache(cache_path), budget_usd=budget_usd, spent_usd=spent_usd)
 
     async def complete(self, request: ChatRequest) -> Completion:
         return await self._gateway.complete(request)
@@ -38,10 +38,12 @@ class GatewayActor:
         await self._gateway.stop()
 
 
-def start_gateway(endpoint: Endpoint, cache_path: Path, budget_usd: float | None = None) -> GatewayClient:
+def start_gateway(
+    endpoint: Endpoint, cache_path: Path, budget_usd: float | None = None, spent_usd: float = 0.0
+) -> GatewayClient:
     """Start a gateway's actor in the running Ray session, on this machine (the cache is a local file).
 
-    It ends with the last handle to it. The key is read from the actor's environment, never passed as an argument.
+    ``spent_usd`` counts against the budget: what earlier runs have paid. It ends with the last handle to it. The key is read from the actor's environment, never passed as an argument.
 
     Raises:
         ConfigError: as ``Gateway``; found here, before an actor would die of it.
@@ -53,6 +55,6 @@ def start_gateway(endpoint: Endpoint, cache_path: Path, budget_usd: float | None
         ray.get_runtime_context().get_node_id(), soft=False
     )
     handle = actor.options(num_cpus=0, max_concurrency=_MAX_CONCURRENCY, scheduling_strategy=node).remote(
-        endpoint, str(cache_path), budget_usd
+        endpoint, str(cache_path), budget_usd, spent_usd
     )
     return GatewayClient(endpoint, handle)

@@ -12,9 +12,9 @@ from harness.gateway.settings import Endpoint
 class Budget:
     """Never more than ``limit_usd`` spent and reserved together. A request that does not fit waits while others settle."""
 
-    def __init__(self, limit_usd: float) -> None:
+    def __init__(self, limit_usd: float, spent_usd: float = 0.0) -> None:
         self.limit_usd = limit_usd
-        self.spent = 0.0
+        self.spent = spent_usd
         self._reserved = 0.0
         self._open = 0
         self._settled = asyncio.Condition()

@@ -53,6 +53,7 @@ class Gateway:
         cache: ReplyCache,
         *,
         budget_usd: float | None = None,
+        spent_usd: float = 0.0,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -66,7 +67,7 @@ class Gateway:
         self._cache = cache
         self._wire = Wire(endpoint)
         self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
-        self._budget = Budget(budget_usd) if budget_usd is not None else None
+        self._budget = Budget(budget_usd, spent_usd) if budget_usd is not None else None
         self._flights: dict[str, asyncio.Task[_Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 

@@ -62,12 +62,23 @@ def from_client_error(error: Exception, endpoint: Endpoint) -> Failure:
     if isinstance(error, openai.APIStatusError):
         body = error.body if isinstance(error.body, dict) else {}
         return from_http(error.status_code, body, error.response.headers, endpoint, error.message)
+    refused = _caused_by(error, ConnectionRefusedError)
+    if refused is not None:  # the transport calls it a time-out
+        reason = f"nothing answers at {endpoint.base_url} ({refused}): is the server running? See backbone.base_url"
+        return Failure(Status.PROVIDER, reason, retry=True)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return no_reply(endpoint)
     cause = error.__cause__ or error
     return Failure(
         Status.PROVIDER, f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}", retry=True
     )
+
+
+def _caused_by(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
+    """The exception of ``kind`` in the chain of causes, if there is one."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def no_reply(endpoint: Endpoint) -> Failure:
