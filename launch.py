@@ -56,7 +56,13 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
 
     with tempfile.TemporaryDirectory() as scratch:  # Hydra insists on a directory of its own; results never go there
         outputs = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'", "hydra.output_subdir=null"]
-        sys.argv = [sys.argv[0], *arguments, *outputs]
+        first = next((i for i, a in enumerate(arguments) if "=" in a and not a.startswith("-")), 0)
+        sys.argv = [
+            sys.argv[0],
+            *arguments[:first],
+            *outputs,
+            *arguments[first:],
+        ]  # argparse wants overrides side by side
         try:
             collect()
         except (

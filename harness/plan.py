@@ -95,15 +95,20 @@ class _Plan:
         if key not in self._benchmarks:
             self._benchmarks[key] = build(config.benchmark, "benchmark", resolve=config.resolve)
             for warning in self._benchmarks[key].warnings:
-                if warning not in self._warned:  # benchmarks that share an experience share what is said of it
-                    self._warned.add(warning)
-                    self._warn(f"warning: {warning}")
+                self._warn_once(warning)  # benchmarks that share an experience share what is said of it
         return self._benchmarks[key]
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warn(f"warning: {text}")
 
     def _check_endpoints(self, config: CellConfig, method: Method) -> None:
         embedder: Embedder = build(config.embedder, "embedder")
         if method.uses_embedder and embedder.endpoint is not None:
             embedder.endpoint.api_key()
+        if method.uses_embedder and config.embedder.name == "hashing" and not config.backbone.rehearsal:
+            self._warn_once("embedder=hashing sees shared spelling, not meaning; the paper's is embedder=openai")
         if method.uses_llm:
             check_prices(config.backbone, config.run.budget_usd)
             if not (config.backbone.rehearsal and config.backbone.base_url is None):
