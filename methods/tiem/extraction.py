@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -102,7 +103,7 @@ class Extraction:
                     "key": key,
                     "doc_id": document.doc_id,
                     "chunk": number,
-                    "text_sha256": content_key(document.text),
+                    "text_sha256": hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest(),
                     "propositions": len(found),
                 }
             ],
