@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
-from harness.method import Context
+from harness.method import Context, Learner
 from harness.records import Catalyst, Forecast
 
 PROMPTS = Path(__file__).parent / "prompts"
@@ -41,6 +41,10 @@ class BaseMethod(BaseModel):
         }
 
     def instruction_sha256(self) -> str | None:
+        return None
+
+    def learner(self) -> Learner | None:
+        """None: most methods have no memory."""
         return None
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:

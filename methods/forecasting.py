@@ -7,7 +7,8 @@ block of context. So a difference between two methods is a difference of their c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.evidence import EvidenceView, document_source
@@ -24,14 +25,15 @@ MARKET_NAMES = {"CN": "Chinese A-share", "US": "United States"}
 _PROB = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+def json_object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with exactly ``properties``."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-REASONED_ANSWER = _object(reasoning={"type": "string"}, prob_positive=_PROB)
+REASONED_ANSWER = json_object(reasoning={"type": "string"}, prob_positive=_PROB)
 """Reasoning first, or the answer would be fixed before it."""
 
-BARE_ANSWER = _object(prob_positive=_PROB)
+BARE_ANSWER = json_object(prob_positive=_PROB)
 """Zero-shot alone answers without reasoning."""
 
 
@@ -68,10 +70,27 @@ def fit(passages: Sequence[Passage], budget: int, size: Any = len) -> list[Passa
     return kept
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the shared prompt is filled with.
+
+    Attributes:
+        focal: text of the focal document; None without one.
+        concurrent: texts of the block on T's day.
+        context: texts of the method's block; None for a method without one.
+        shown: every record behind these texts.
+    """
+
+    focal: str | None
+    concurrent: tuple[str, ...]
+    context: tuple[str, ...] | None
+    shown: tuple[Passage, ...]
+
+
 async def ask(
     case: Catalyst, ctx: Context, *, context: Sequence[Passage] | None = None, reason_first: bool = True
 ) -> Forecast:
-    """Make the forecast call.
+    """Make the forecast call on whole documents and passages.
 
     Args:
         case: the catalyst.
@@ -80,6 +99,17 @@ async def ask(
         reason_first: ask for reasoning before the probability.
     """
     focal, concurrent = base_passages(ctx.evidence)
+    inputs = Inputs(
+        focal=focal[0].text if focal else None,
+        concurrent=tuple(p.text for p in concurrent),
+        context=None if context is None else tuple(p.text for p in context),
+        shown=(*focal, *concurrent, *(context or ())),
+    )
+    return await ask_with(case, ctx, inputs, reason_first=reason_first)
+
+
+async def ask_with(case: Catalyst, ctx: Context, inputs: Inputs, *, reason_first: bool = True) -> Forecast:
+    """Make the forecast call on texts that the method has prepared."""
     messages: list[Message] = [
         {"role": "system", "content": render(TEMPLATES[0], market=MARKET_NAMES.get(case.market, case.market))},
         {
@@ -87,23 +117,36 @@ async def ask(
             "content": render(
                 TEMPLATES[1],
                 case=case,
-                focal=focal[0].text if focal else None,
+                focal=inputs.focal,
                 has_text=ctx.evidence.present,
-                concurrent=[p.text for p in concurrent],
-                context=None if context is None else [p.text for p in context],
+                concurrent=inputs.concurrent,
+                context=inputs.context,
                 reason_first=reason_first,
             ),
         },
     ]
     schema = REASONED_ANSWER if reason_first else BARE_ANSWER
-    reply = await ctx.llm.complete(messages, schema=schema, purpose="forecast", essential=("prob_positive",))
-    value = reply.value if reply.status is Status.OK else None
-    return Forecast(
-        status=reply.status,
+    value, call = await asked(ctx, messages, schema, "forecast", essential=("prob_positive",))
+    return replace(
+        call,
         prob_positive=float(value["prob_positive"]) if value else None,
         rationale=value.get("reasoning") if value else None,
+        shown=inputs.shown,
+    )
+
+
+async def asked(
+    ctx: Context,
+    messages: Sequence[Message],
+    schema: Mapping[str, Any],
+    purpose: str,
+    essential: tuple[str, ...] | None = None,
+) -> tuple[Mapping[str, Any] | None, Forecast]:
+    """The value of a reply (None unless it is ok), and a Forecast with what the call says of itself: all but the answer."""
+    reply = await ctx.llm.complete(messages, schema=schema, purpose=purpose, essential=essential)
+    call = Forecast(
+        status=reply.status,
         reason=reply.reason,
-        shown=(*focal, *concurrent, *(context or ())),
         prompt_sha256=prompt_sha256(messages),
         reply_sha256=reply.reply_sha256,
         model_returned=reply.model_returned,
@@ -111,9 +154,42 @@ async def ask(
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
     )
+    return (reply.value if reply.status is Status.OK else None), call
+
+
+def merged(calls: Sequence[Forecast]) -> Forecast:
+    """One Forecast, still without an answer, for an answer that rests on several ``calls``.
+
+    A call without a reply decides the status, so that the row is asked again; else the first unusable reply does. Tokens
+    are summed, hashes are hashed together; the model is that of the first call.
+    """
+    worst = next((c for c in calls if not c.status.final), None)
+    worst = worst or next((c for c in calls if c.status is not Status.OK), None)
+    return replace(
+        calls[0],
+        status=worst.status if worst else Status.OK,
+        prob_positive=None,
+        rationale=None,
+        reason=worst.reason if worst else None,
+        shown=(),
+        prompt_sha256=_hash_of([c.prompt_sha256 for c in calls]),
+        reply_sha256=_hash_of([c.reply_sha256 for c in calls]),
+        prompt_tokens=total([c.prompt_tokens for c in calls]),
+        completion_tokens=total([c.completion_tokens for c in calls]),
+    )
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum, or None if a part is unknown."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def prompt_sha256(messages: Sequence[Message]) -> str:
     """SHA-256 of what the model is shown: roles and contents, nothing operational."""
     text = "\x1e".join(f"{m['role']}\x1f{m['content']}" for m in messages)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hash_of(hashes: Sequence[str | None]) -> str:
+    return hashlib.sha256("\x1e".join(h or "" for h in hashes).encode()).hexdigest()

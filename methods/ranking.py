@@ -12,20 +12,25 @@ from numpy.typing import NDArray
 DECIMALS = 6
 """Scores are rounded before they are ranked or held against a threshold: the last bits vary with batch and machine."""
 
-_ROWS_AT_ONCE = 4096  # bounds the temporary of the score to a few tens of MB
+_ROWS_AT_ONCE = 4096  # bounds the copy in float64 to a few tens of MB
 
 
 def cosine_scores(vectors: NDArray[np.floating[Any]], query: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Cosines of unit ``vectors`` (n, d) with unit ``query`` (d,), rounded to 6 decimals, shape (n,).
+    """Cosines of unit ``vectors`` (n, d) with unit ``query`` (d,), rounded to 6 decimals, shape (n,)."""
+    parts = [
+        row_cosines(vectors[i : i + _ROWS_AT_ONCE].astype(np.float64), query)
+        for i in range(0, len(vectors), _ROWS_AT_ONCE)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def row_cosines(rows: NDArray[np.float64], query: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """As ``cosine_scores``, for ``rows`` that are float64 already: nothing is copied.
 
     Every row is summed by itself: its score does not change when other rows come or go, as a matrix product's may.
     """
-    wide = query.astype(np.float64)
-    parts = [
-        (vectors[i : i + _ROWS_AT_ONCE].astype(np.float64) * wide).sum(axis=1)
-        for i in range(0, len(vectors), _ROWS_AT_ONCE)
-    ]
-    return np.round(np.concatenate(parts), DECIMALS) if parts else np.empty(0)
+    cosines: NDArray[np.float64] = np.vecdot(rows, query.astype(np.float64))
+    return cosines.round(DECIMALS)
 
 
 def rank(

@@ -36,7 +36,7 @@ async def ask(
         {"role": "system", "content": render(SYSTEM)},
         {"role": "user", "content": render(template, **values)},
     )
-    reply = await llm.complete(messages, schema=schema, purpose=purpose, stage="build", max_tokens=max_tokens)
+    reply = await llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
     if not Status(reply.status).final:
         raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
     return reply

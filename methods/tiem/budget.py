@@ -56,12 +56,16 @@ def allocate(
 
 
 def cut(text: str, limit: int, mark: str = CUT_MARK) -> str:
-    """``text`` if it fits ``limit`` characters, else a prefix of it that fits together with ``mark``.
+    """``text`` if it fits ``limit`` characters, else a prefix of it that fits together with ``mark``."""
+    kept = prefix_length(len(text), limit, mark)
+    return text[:kept] + (mark if kept + len(mark) <= limit < len(text) else "")
+
+
+def prefix_length(length: int, limit: int, mark: str = CUT_MARK) -> int:
+    """Characters of a text of ``length`` that ``cut`` keeps.
 
     A limit shorter than the mark has no room for it: the bare prefix is kept.
     """
-    if len(text) <= limit:
-        return text
-    if limit < len(mark):
-        return text[:limit]
-    return text[: limit - len(mark)] + mark
+    if length <= limit:
+        return length
+    return limit if limit < len(mark) else limit - len(mark)

@@ -59,14 +59,13 @@ class BoundedLLM:
         *,
         schema: Mapping[str, Any] | None,
         purpose: str,
-        stage: str = "forecast",
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
     ) -> Completion:
         """See ``harness.method.LLM``."""
         async with self._slots:
             return await self._llm.complete(
-                messages, schema=schema, purpose=purpose, stage=stage, essential=essential, max_tokens=max_tokens
+                messages, schema=schema, purpose=purpose, essential=essential, max_tokens=max_tokens
             )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.clock import Stamp, resolved_before
-from methods.ranking import DECIMALS, cosine_scores, rank
-from methods.tiem.skills import Ancestor, Skill, Vectors
+from methods.ranking import DECIMALS
+from methods.tiem.skills import Ancestor, Skill
 from methods.tiem.stability import Stability
+from methods.tiem.vectors import VectorTable
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
@@ -52,11 +54,17 @@ def ancestry(skill: Skill, decision: Stamp) -> Ancestry:
     Complete ancestry: a time, at least one ancestor, and every ancestor (those of the stability label included) with
     source, both times and both hashes. Incomplete is ``unverifiable``, even if something is late as well.
     """
-    shaped_by = (*skill.ancestors, *skill.label_ancestors)
-    if not skill.ancestors or not _aware(skill.time) or not all(_complete(a) for a in shaped_by):
+    if not complete(skill):
         return Ancestry.UNVERIFIABLE
+    shaped_by = (*skill.ancestors, *skill.label_ancestors)
     known = all(resolved_before(t, decision) for t in (skill.time, *(a.resolve_time for a in shaped_by)))
     return Ancestry.OK if known else Ancestry.LATE
+
+
+def complete(skill: Skill) -> bool:
+    """Whether all that shaped ``skill`` is on record; whatever T is."""
+    shaped_by = (*skill.ancestors, *skill.label_ancestors)
+    return bool(skill.ancestors) and _aware(skill.time) and all(_complete(a) for a in shaped_by)
 
 
 def known_at(skill: Skill) -> datetime | None:
@@ -76,16 +84,22 @@ def admit(state: Mapping[str, Skill], decision: Stamp) -> Admission:
     )
 
 
+def everything(skill: Skill) -> bool:
+    """The gate that admits every skill."""
+    return True
+
+
 def recall(
     skills: Mapping[str, Skill],
     query: NDArray[np.floating[Any]],
     catalyst_type: str,
-    vectors: Vectors,
+    vectors: VectorTable,
     *,
     k: int = 5,
     min_sim: float = 0.30,
     gamma: float = 0.0,
     stability_weights: Mapping[Stability, float] | None = None,
+    admits: Callable[[Skill], bool] = everything,
 ) -> list[Recalled]:
     """The top ``k`` admitted ``skills`` by q (Eq. 9), then of those the ones with cosine >= ``min_sim``, best first.
 
@@ -93,7 +107,7 @@ def recall(
     Ties: the more recently known, then the id.
 
     Args:
-        skills: what the gate admits (``admit(...).skills``).
+        skills: the memory, or what the gate admits of it.
         query: unit vector (d,).
         catalyst_type: κ.
         vectors: must hold the text of every skill.
@@ -101,19 +115,34 @@ def recall(
         min_sim: μ, applied after the top k, so fewer than k can be left.
         gamma: γ, the bonus for a skill of κ's own domain.
         stability_weights: None to rank without the stability of skills.
+        admits: the gate. It judges each skill by itself, so it is asked of the best first until k are found: the answer is
+            the same as for skills that were gated before they were ranked.
     """
     if not skills:
         return []
     ids = sorted(skills)
-    cosines = cosine_scores(np.stack([vectors[skills[i].text] for i in ids]), query)
-    same_domain = np.array([skills[i].domain == catalyst_type for i in ids])
-    advantages = np.array([skills[i].advantage for i in ids])
+    ordered = [skills[i] for i in ids]
+    cosines = vectors.cosines([s.text for s in ordered], query)
+    same_domain = np.array([s.domain == catalyst_type for s in ordered])
+    advantages = np.array([s.advantage for s in ordered])
     scores = (cosines + gamma * same_domain) * (3 + advantages) / 2
     if stability_weights is not None:
-        scores = scores * np.array([stability_weights[skills[i].stability] for i in ids])
+        scores = scores * np.array([stability_weights[s.stability] for s in ordered])
     scores = np.round(scores, DECIMALS)
-    top = rank(scores, [known_at(skills[i]) or _BEFORE_ALL for i in ids], ids, k)
-    return [Recalled(ids[i], skills[ids[i]], float(cosines[i]), float(scores[i])) for i in top if cosines[i] >= min_sim]
+    top = islice((i for i in _best_first(scores, ordered) if admits(ordered[i])), k)
+    return [Recalled(ids[i], ordered[i], float(cosines[i]), float(scores[i])) for i in top if cosines[i] >= min_sim]
+
+
+def _best_first(scores: NDArray[np.float64], skills: Sequence[Skill]) -> Iterator[int]:
+    """Indices by score, then the more recently known, then the given order. Only ties look into the ancestry."""
+
+    def newest_first(i: int) -> float:
+        return -(known_at(skills[i]) or _BEFORE_ALL).timestamp()
+
+    by_score = (int(i) for i in np.argsort(-scores, kind="stable"))
+    for _, tied in groupby(by_score, key=lambda i: float(scores[i])):
+        same = list(tied)
+        yield from sorted(same, key=newest_first) if len(same) > 1 else same
 
 
 def _complete(ancestor: Ancestor) -> bool:

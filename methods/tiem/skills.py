@@ -9,18 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from methods.ranking import cosine_scores
 from methods.tiem.stability import Stability, StabilityResult
-
-Vectors = Mapping[str, NDArray[np.floating[Any]]]
-"""Text -> unit vector (d,)."""
+from methods.tiem.vectors import VectorTable
 
 MERGE_AT = 0.85
 """τ: cosine from which EVOKE merges instead of adding."""
@@ -55,6 +48,7 @@ class Skill:
         ancestors: one for each case and lesson that went into it, in canonical order.
         label_ancestors: cases its stability was judged on. They outlive the label: it decided that the skill stayed.
         merge_count: auto-merges and merges it went through.
+        text: what is embedded; made once, since thousands are looked up at every recall.
     """
 
     name: str
@@ -68,15 +62,12 @@ class Skill:
     label_ancestors: tuple[Ancestor, ...] = ()
     stability: Stability = Stability.UNEVALUABLE
     merge_count: int = 0
+    text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not -1 <= self.advantage <= 1:
             raise ValueError(f"skill {self.name!r}: advantage {self.advantage} is outside [-1, 1]")
-
-    @property
-    def text(self) -> str:
-        """What is embedded."""
-        return f"{self.name}. {self.description}"
+        object.__setattr__(self, "text", f"{self.name}. {self.description}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +108,7 @@ def evoke(
     state: Mapping[str, Skill],
     new_id: str,
     new: Skill,
-    vectors: Vectors,
+    vectors: VectorTable,
     *,
     merge_at: float = MERGE_AT,
     decay: float = DECAY,
@@ -134,7 +125,7 @@ def evoke(
         raise ValueError(f"skill {new_id} is in the memory already: an id is given once")
     rivals = sorted(key for key, skill in state.items() if skill.domain == new.domain)
     if rivals:
-        scores = cosine_scores(np.stack([vectors[state[key].text] for key in rivals]), vectors[new.text])
+        scores = vectors.cosines([state[key].text for key in rivals], vectors[new.text])
         nearest = int(scores.argmax())
         if scores[nearest] >= merge_at:
             return [Put(rivals[nearest], auto_merge(state[rivals[nearest]], new, decay))]

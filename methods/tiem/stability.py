@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from harness.records import ResolvedCase
 
@@ -41,6 +44,7 @@ STABILITY_WEIGHTS: Mapping[Stability, float] = {
 class StabilityRule:
     """K, K_min, θ_h, θ_l, η and the seed of the sample."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")  # as a knob: a typo is an error
     k: int = 20
     k_min: int = 5
     stable_at: float = 0.7

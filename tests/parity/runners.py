@@ -18,6 +18,7 @@ from methods.ranking import cosine_scores, rank
 from methods.tiem import budget, recall, scmr, skills, stability, themes, windows
 from methods.tiem.records import Entity, Episode, Proposition, Theme
 from methods.tiem.stability import Stability, Verdict
+from methods.tiem.vectors import VectorTable
 from reports.metrics import classification
 
 TZ = "UTC"
@@ -140,7 +141,7 @@ def tiem_theme_dedup(inputs: Any, expected: Any) -> None:
 
 
 def tiem_skills(inputs: Any, expected: Any) -> None:
-    vectors = {text: _unit(v) for text, v in inputs["vectors"].items()}
+    vectors = VectorTable.of({text: _unit(v) for text, v in inputs["vectors"].items()})
     state: dict[str, skills.Skill] = {}
     touched = []
     for step in inputs["steps"]:

@@ -12,13 +12,14 @@ from harness.clock import Stamp, parse_stamp
 from methods.tiem import skills
 from methods.tiem.skills import Ancestor, Skill
 from methods.tiem.stability import Stability
+from methods.tiem.vectors import VectorTable
 
 START = datetime(2020, 1, 1, 7, tzinfo=UTC)
 WORDS = [f"w{n}" for n in range(12)]
 DOMAINS = ["earnings", "ma"]
 _RAW = np.random.default_rng(0).normal(size=(len(WORDS) + 1, 3))
 _UNIT = (_RAW / np.linalg.norm(_RAW, axis=1, keepdims=True)).astype(np.float32)
-VECTORS = {f"{word}. {word}": vector for word, vector in zip(WORDS, _UNIT, strict=False)}
+VECTORS = VectorTable.of({f"{word}. {word}": vector for word, vector in zip(WORDS, _UNIT, strict=False)})
 QUERY = _UNIT[-1]
 
 

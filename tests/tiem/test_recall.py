@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from methods.tiem.recall import Ancestry, admit, ancestry, known_at, recall
 from methods.tiem.skills import Skill
 from methods.tiem.stability import STABILITY_WEIGHTS, Stability
+from methods.tiem.vectors import VectorTable
 from tests.tiem.memory import QUERY, VECTORS, ancestor, day, decision, memories, skill
 
 days = st.integers(0, 32)
@@ -93,7 +94,7 @@ def test_one_late_ancestor_is_enough(field: str) -> None:
 
 def test_the_floor_comes_after_the_top_k() -> None:
     state = {"near": skill("w0", 1, advantage=-1.0), "far": skill("w1", 1, advantage=1.0)}
-    vectors = {"w0. w0": QUERY * 0 + [0.6, 0.8, 0.0], "w1. w1": QUERY * 0 + [0.5, 0.0, 0.0]}
+    vectors = VectorTable.of({"w0. w0": QUERY * 0 + [0.6, 0.8, 0.0], "w1. w1": QUERY * 0 + [0.5, 0.0, 0.0]})
     query = QUERY * 0 + [1.0, 0.0, 0.0]
     knobs: dict[str, Any] = {"min_sim": 0.55}
     both = recall(state, query, "earnings", vectors, k=2, **knobs)
@@ -107,7 +108,7 @@ def test_the_domain_bonus_and_the_stability_weight_reorder() -> None:
         "a": skill("w0", 1, domain="ma"),
         "b": replace(skill("w1", 1), stability=Stability.UNSTABLE),
     }
-    vectors = {"w0. w0": QUERY * 0 + [0.6, 0.0, 0.0], "w1. w1": QUERY * 0 + [0.5, 0.0, 0.0]}
+    vectors = VectorTable.of({"w0. w0": QUERY * 0 + [0.6, 0.0, 0.0], "w1. w1": QUERY * 0 + [0.5, 0.0, 0.0]})
     query = QUERY * 0 + [1.0, 0.0, 0.0]
 
     def order(**knobs: Any) -> list[str]:
