@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from harness.method import LLM
-from harness.records import Document, Status
+from harness.records import Document
 from harness.tokens import split_to_tokens
 from methods.tiem.artefacts import Artefacts, Failure, proposition_row
-from methods.tiem.asking import ask, content_key, json_object
+from methods.tiem.asking import Asker, content_key, json_object
 from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.records import Entity, Proposition, Relation
 
@@ -58,7 +58,7 @@ class Extraction:
         for key, propositions in artefacts.extracted():
             self._chunks.put(key, tuple(propositions))
 
-    async def of(self, document: Document, stock: str, llm: LLM) -> tuple[Proposition, ...]:
+    async def of(self, document: Document, stock: str, asker: Asker) -> tuple[Proposition, ...]:
         """Propositions of ``document`` in the order of its text, filed under ``stock``: the same for every stock.
 
         A chunk whose answer is unusable has none; that is recorded as a failure.
@@ -71,7 +71,7 @@ class Extraction:
 
             async def chunk(number: int) -> tuple[Proposition, ...]:
                 key = content_key(document.doc_id, number, texts[number])
-                return await self._chunks.get(key, lambda: self._extract(document, number, texts[number], key, llm))
+                return await self._chunks.get(key, lambda: self._extract(document, number, texts[number], key, asker))
 
             found = await bounded_map(chunk, range(len(texts)), CHUNKS_AT_ONCE)
             self._filed[document, stock] = tuple(
@@ -79,9 +79,10 @@ class Extraction:
             )
         return self._filed[document, stock]
 
-    async def _extract(self, document: Document, number: int, text: str, key: str, llm: LLM) -> tuple[Proposition, ...]:
-        reply = await ask(
-            llm,
+    async def _extract(
+        self, document: Document, number: int, text: str, key: str, asker: Asker
+    ) -> tuple[Proposition, ...]:
+        reply = await asker.ask(
             TEMPLATE,
             SCHEMA,
             "extract",
@@ -90,9 +91,9 @@ class Extraction:
             entity_types=ENTITY_TYPES,
             relation_types=RELATION_TYPES,
         )
-        if reply.status is not Status.OK or reply.value is None:
+        if reply.value is None:
             item = f"{document.doc_id}#{number}"
-            self._artefacts.fail(Failure(key, "extract", item, str(reply.status), reply.reason or ""))
+            self._artefacts.fail(Failure(key, "extract", item, reply.status, reply.reason))
             return ()
         found = _propositions(document, number, reply.value["propositions"])
         self._artefacts.add(
@@ -102,7 +103,7 @@ class Extraction:
                     "key": key,
                     "doc_id": document.doc_id,
                     "chunk": number,
-                    "text_sha256": content_key(document.text),
+                    "text_sha256": hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest(),
                     "propositions": len(found),
                 }
             ],

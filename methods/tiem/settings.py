@@ -12,7 +12,8 @@ class EehSettings(BaseModel):
 
     Attributes:
         chunk_tokens, chunk_overlap: size of a chunk and what neighbours share, in tokens.
-        extract_max_tokens: upper bound of an extraction's reply; None takes the endpoint's.
+        extract_max_tokens: upper bound of an extraction's reply, which lists much more than a forecast's; None takes the
+            endpoint's.
         episode_days: Δ_ep; the paper takes 30 for EDT.
         max_propositions: cap of a window.
         episode_confidence, theme_confidence: below them the model's yes is a no.
@@ -27,7 +28,7 @@ class EehSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     chunk_tokens: int = Field(512, ge=1)
     chunk_overlap: int = Field(64, ge=0)
-    extract_max_tokens: int | None = Field(8000, ge=1)
+    extract_max_tokens: int | None = Field(6000, ge=1)
     episode_days: int = Field(14, ge=1)
     max_propositions: int = Field(7, ge=2)
     episode_confidence: float = Field(0.7, ge=0, le=1)
