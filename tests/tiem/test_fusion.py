@@ -227,6 +227,17 @@ def test_without_a_valid_path_the_joint_call_decides_and_all_tokens_count(change
     assert found.shown == forecast("tiem")[0].shown
 
 
+def test_an_unusable_path_abstains() -> None:
+    def judge(prompt: str) -> Any:
+        return Status.INVALID if "IF two" in prompt else {"direction": "negative"}
+
+    def predicate(prompt: str) -> dict[str, Any]:
+        return {"predicate": "IF two"} if "Target raised" in prompt else {}
+
+    found, _ = forecast("tiem_scmr", scmr_script(scmr_predicate=predicate, scmr_judge=judge))
+    assert (found.status, found.reason, found.prob_positive) == (Status.OK, None, 0.0)
+
+
 def test_without_skills_there_is_nothing_to_vote() -> None:
     found, model = forecast("tiem_scmr", state={})
     assert (found.prob_positive, model.purposes()) == (0.6, ["forecast"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import lru_cache
 
 import pytest
 from hydra import initialize_config_dir
@@ -18,8 +19,9 @@ from tests.tiem.world import CASE, FOCAL, MEMORY, Embedder, Model, context, less
 VARIANTS = ("tiem", "tiem_wo_eeh", "tiem_wo_csm", "tiem_wo_hefr", "tiem_scmr")
 
 
-def variant(name: str, *overrides: str) -> Tiem:
-    method: Tiem = build(config_of(f"method={name}", *overrides).method, "method")
+@lru_cache
+def variant(name: str) -> Tiem:
+    method: Tiem = build(config_of(f"method={name}").method, "method")
     return method
 
 
