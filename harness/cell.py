@@ -1,4 +1,8 @@
-"""One cell: method × backbone × benchmark × seed. Runs its catalysts, several at a time, and stores every row at once."""
+"""One cell: method × backbone × benchmark × seed. Runs its forecasts, several at a time, and stores every row at once.
+
+A run that learns (``memory=online``, or the training of a memory on the experience split) makes each forecast as soon as what
+it depends on is committed, and commits in order: see ``harness.schedule``.
+"""
 
 from __future__ import annotations
 
@@ -8,89 +12,48 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from harness.config import CellConfig, build
-from harness.errors import EndpointError, GateError, HarnessError
-from harness.evidence import EvidenceIndex, ExperienceIndex, Gate, verdict
-from harness.gateway.request import ChatRequest
-from harness.gateway.result import Completion, EmbeddingFailed, Stopped
-from harness.method import MATCHED_CONTEXT_CHARS, Context, Message, Method, Vectors
-from harness.records import DROPPED, NEGATIVE, POSITIVE, Benchmark, Call, Catalyst, Forecast, Passage, Status
-from harness.rehearsal import FINGERPRINT as REHEARSAL_FINGERPRINT
-from harness.store import CellStore, Key, Row, write_json
+from harness.calls import CallingLLM, Chat, Embedding
+from harness.clock import Stamp
+from harness.errors import CallFailed, GateError, HarnessError
+from harness.evidence import Gate, verdict
+from harness.gateway.result import EmbeddingFailed, Stopped
+from harness.jobs import BenchmarkIndex, CellResult, CellSpec, planned
+from harness.learning import Learning
+from harness.memory_actor import MemoryClient
+from harness.method import MATCHED_CONTEXT_CHARS, Context, Shared, Tools, Vectors
+from harness.records import Call, Catalyst, Forecast, Status
+from harness.rows import Row, call_rows, evidence_rows, forecast_row
+from harness.store import CellStore, Key, write_json
 
 log = logging.getLogger(__name__)
 FLUSH_SECONDS = 1.0
 """Finished rows wait at most this long for their part; their replies are in the cache from the first moment."""
 
-
-class Gateway(Protocol):
-    """The chat side of a backbone."""
-
-    async def complete(self, request: ChatRequest) -> Completion: ...
-
-
-Embed = Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]]
+Plan = list[tuple[Catalyst, int]]
 
 
 @dataclass(frozen=True)
-class CellSpec:
-    """A cell to run: its name, configuration, identity and the hash of its forecast instruction."""
+class Services:
+    """What a cell's forecasts may call."""
 
-    name: str
-    config: CellConfig
-    identity: Mapping[str, Any]
-    instruction_sha256: str | None
-
-
-@dataclass(frozen=True)
-class Job:
-    """A cell with the benchmark it runs on, and what its method says it needs."""
-
-    spec: CellSpec
-    benchmark: Benchmark
-    uses_llm: bool
-    uses_embedder: bool
-
-    def plan(self) -> list[tuple[Catalyst, int]]:
-        """The (catalyst, epoch) pairs to forecast."""
-        run = self.spec.config.run
-        return planned(self.benchmark, run.limit, run.epochs)
-
-
-@dataclass(frozen=True)
-class BenchmarkIndex:
-    """A benchmark ready to be viewed as of any catalyst; built once a process."""
-
-    benchmark: Benchmark
-    evidence: EvidenceIndex
-    experience: Mapping[str, ExperienceIndex]
-
-    @classmethod
-    def of(cls, benchmark: Benchmark) -> BenchmarkIndex:
-        evaluation = EvidenceIndex(benchmark.evaluation.corpus, benchmark.drop_copies)
-        past = benchmark.experience
-        learned = [(past, EvidenceIndex(past.corpus, benchmark.drop_copies))] if past else []
-        return cls(
-            benchmark,
-            evaluation,
-            {
-                "none": ExperienceIndex(),
-                "frozen": ExperienceIndex(*learned),
-                "online": ExperienceIndex(*learned, (benchmark.evaluation, evaluation)),
-            },
-        )
+    chat: Chat | None
+    embed: Embedding
+    shared: Shared
+    memory: MemoryClient | None = None
 
 
 @dataclass
 class Progress:
-    """Counts of one cell, read by the session while it runs."""
+    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn."""
 
     total: int = 0
     resumed: int = 0
@@ -98,50 +61,42 @@ class Progress:
     done: Counter[str] = field(default_factory=Counter)
     cost_usd: float = 0.0
     state: str = "waiting"
+    frontier: datetime | None = None
+    front: int = 0
 
     @property
     def answered(self) -> int:
         return self.resumed + sum(self.done.values())
 
 
-@dataclass(frozen=True)
-class CellResult:
-    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, and what to do."""
+@dataclass(frozen=True, slots=True)
+class _MemoryAsOf:
+    """``harness.method.MemoryView``: a memory as of one decision."""
 
-    cell: str
-    status: str
-    counts: Mapping[str, int]
-    n: int
-    resumed: int
-    reason: str | None = None
-    remedy: str | None = None
+    memory: MemoryClient
+    decision: Stamp
+    gate: Gate
 
-
-def planned(benchmark: Benchmark, limit: int | None, epochs: int) -> list[tuple[Catalyst, int]]:
-    """The forecasts of a cell in order of decision time: the first ``limit`` catalysts, each ``epochs`` times.
-
-    Catalysts inside the deadband are never scored, so they are not asked.
-    """
-    outcomes = benchmark.evaluation.outcomes
-    asked = [c for c in benchmark.evaluation.catalysts if outcomes[c.catalyst_id].label != DROPPED]
-    return [(case, epoch) for case in asked[:limit] for epoch in range(epochs)]
+    async def recall(self, question: Any) -> Any:
+        return await self.memory.recall(question, self.decision, self.gate)
 
 
 class CellRun:
     """Runs one cell."""
 
-    def __init__(self, spec: CellSpec, index: BenchmarkIndex, gateway: Gateway, embed: Embed, store: CellStore) -> None:
+    def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
         self.progress = Progress()
+        self.warnings: list[str] = []
         self._config = spec.config
         self._index = index
-        self._gateway = gateway
-        self._embed = embed
+        self._services = services
         self._store = store
-        self.method: Method = build(spec.config.method, "method")
         self._stopping = False
         self._fatal: HarnessError | None = None
         self._budget: str | None = None
+        self.ending = asyncio.Event()
+        """Set once no further forecast is to be started."""
         self._rows: list[Row] = []
         self._evidence: list[Row] = []
         self._calls: list[Row] = []
@@ -149,78 +104,125 @@ class CellRun:
     def stop(self) -> None:
         """Start no further forecast; those under way end and are stored."""
         self._stopping = True
+        self.ending.set()
 
     async def run(self) -> CellResult:
         """Do what is missing, export the files, write cell.json."""
-        plan = planned(self._index.benchmark, self._config.run.limit, self._config.run.epochs)
+        plan = planned(self._index.benchmark, self.spec)
         finished = await asyncio.to_thread(self._store.finished)
         todo = [(case, epoch) for case, epoch in plan if (case.catalyst_id, epoch) not in finished]
         self.progress.total, self.progress.resumed = len(plan), len(plan) - len(todo)
         self.progress.state = "running"
-        queue = iter(todo)
         ended = asyncio.Event()
         flusher = asyncio.create_task(self._flush_until(ended))
         try:
-            width = self._config.backbone.max_in_flight
-            await asyncio.gather(*(self._work(queue) for _ in range(min(width, len(todo)))))
-            self._give_up_on(list(queue))
+            if self.spec.learns:
+                await Learning(self, plan, {key[0]: row for key, row in finished.items()}).run()
+            else:
+                await self._forecast_all(todo)
         finally:
             ended.set()
             await flusher
-        return await asyncio.to_thread(self._conclude, plan)
+        return await self._conclude(plan)
 
-    async def _work(self, queue: Any) -> None:
-        for case, epoch in queue:
-            await self._forecast(case, epoch)
-            if self._stopping or self._fatal or self._budget:
-                return
+    async def _forecast_all(self, todo: Plan) -> None:
+        queue = iter(todo)
 
-    async def _forecast(self, case: Catalyst, epoch: int) -> None:
+        async def work() -> None:
+            for case, epoch in queue:
+                await self.forecast(case, epoch)
+                if self.ending.is_set():
+                    return
+
+        width = min(self._config.backbone.max_in_flight, len(todo))
+        await asyncio.gather(*(work() for _ in range(width)))
+        self.give_up_on(list(queue))
+
+    async def forecast(self, case: Catalyst, epoch: int) -> Forecast | None:
+        """Make and record one forecast; None if the run was stopped before it was made."""
         calls: list[Call] = []
+        shared: list[Call] = []
         self.progress.in_flight += 1
         started = time.perf_counter()
         try:
-            forecast = await self.method.forecast(case, self.context(case, epoch, calls))
+            forecast = await self.spec.method.forecast(case, self.context(case, epoch, calls, shared))
             self._check_gate(case, forecast)
         except Stopped:
-            self._stopping = True
-            return
-        except GateError as error:
-            forecast = Forecast(Status.BUG, reason=str(error))
-        except EmbeddingFailed as error:
-            self._fatal = self._fatal or (error if error.fatal else None)
-            forecast = Forecast(error.status, reason=str(error))
-        except HarnessError as error:  # the endpoint refuses this cell, or the cache cannot be written: no use going on
-            self._fatal = self._fatal or error
-            forecast = Forecast(Status.PROVIDER, reason=str(error))
-        except Exception as error:  # noqa: BLE001 - a bug in one forecast is that row's status and fails the cell
-            log.error("%s, catalyst %s: %s", self.spec.name, case.catalyst_id, traceback.format_exc())
-            forecast = Forecast(Status.BUG, reason=f"{type(error).__name__}: {error}")
+            self.stop()
+            return None
+        except Exception as error:  # noqa: BLE001 - classified: what is no known failure is a bug, and fails the cell
+            forecast = self._failed(case, error)
         finally:
             self.progress.in_flight -= 1
-            self._calls += [self._call_row(case, epoch, call) for call in calls]
+            self._calls += call_rows(self.spec.name, case.catalyst_id, epoch, calls)
+            self.record_calls(None, shared)
         if forecast.status is Status.BUDGET:
             self._budget = forecast.reason or "budget reached"
+            self.ending.set()
         self._record(case, epoch, forecast, calls, time.perf_counter() - started)
+        return forecast
 
-    def context(self, case: Catalyst, epoch: int, calls: list[Call]) -> Context:
-        """The world as of ``case``; calls made through it are appended to ``calls``."""
-        config = self._config
+    def context(self, case: Catalyst, epoch: int, calls: list[Call], shared: list[Call]) -> Context:
+        """The world as of ``case``. Calls of this forecast are appended to ``calls``, those that others share to ``shared``."""
+        config, services = self._config, self._services
 
         async def embed(texts: Sequence[str]) -> Vectors:
-            vectors, made = await self._embed(texts)
-            calls.extend(made)
+            vectors, made = await services.embed(texts)
+            shared.extend(made)
             return vectors
 
         return Context(
+            gate=config.gate,
             evidence=self._index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=self._index.experience[config.memory].as_of(case, config.gate),
-            llm=CellLLM(self._gateway, config, epoch, calls),
+            memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
+            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
+            build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),
             embed=embed,
+            shared=services.shared,
             feed_cases=config.feed == "docs+cases",
             context_chars=MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None,
             rng=np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
+            warn=self.warn,
         )
+
+    def warn(self, text: str) -> None:
+        """Into cell.json, once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
+        """Put calls that belong to no forecast row on file."""
+        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self._calls += call_rows(self.spec.name, catalyst_id, None, calls)
+
+    def give_up_on(self, rest: Plan) -> None:
+        """Rows that were not asked because the endpoint refuses all of them, or the budget is reached: stored as such."""
+        if self._fatal is not None:
+            reason = Forecast(Status.PROVIDER, reason=str(self._fatal))
+        elif self._budget is not None:
+            reason = Forecast(Status.BUDGET, reason=self._budget)
+        else:
+            return
+        for case, epoch in rest:
+            self._record(case, epoch, reason, (), 0.0)
+
+    def fail(self, error: HarnessError) -> None:
+        """End the run: going on is of no use."""
+        self._fatal = self._fatal or error
+        self.ending.set()
+
+    def _failed(self, case: Catalyst, error: Exception) -> Forecast:
+        """The forecast that an exception amounts to."""
+        if isinstance(error, CallFailed | EmbeddingFailed):
+            if isinstance(error, EmbeddingFailed) and error.fatal:
+                self.fail(error)
+            return Forecast(Status(error.status), reason=str(error))
+        if isinstance(error, HarnessError) and not isinstance(error, GateError):
+            self.fail(error)  # the endpoint refuses this cell, or the cache cannot be written
+            return Forecast(Status.PROVIDER, reason=str(error))
+        log.error("%s, catalyst %s: %s", self.spec.name, case.catalyst_id, traceback.format_exc())
+        return Forecast(Status.BUG, reason=f"{type(error).__name__}: {error}")
 
     def _check_gate(self, case: Catalyst, forecast: Forecast) -> None:
         """The gate once more, at the prompt: under strict or paper a late record is a bug, whatever let it through."""
@@ -236,19 +238,9 @@ class CellRun:
     def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call], seconds: float) -> None:
         self.progress.done[str(forecast.status)] += 1
         self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
-        self._rows.append(self._forecast_row(case, epoch, forecast, calls, seconds))
-        self._evidence += [self._evidence_row(case, epoch, passage) for passage in forecast.shown]
-
-    def _give_up_on(self, rest: Sequence[tuple[Catalyst, int]]) -> None:
-        """Rows that were not asked because the endpoint refuses all of them, or the budget is reached: stored as such."""
-        if self._fatal is not None:
-            reason = Forecast(Status.PROVIDER, reason=str(self._fatal))
-        elif self._budget is not None:
-            reason = Forecast(Status.BUDGET, reason=self._budget)
-        else:
-            return
-        for case, epoch in rest:
-            self._record(case, epoch, reason, (), 0.0)
+        outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
+        self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls, seconds))
+        self._evidence += evidence_rows(self.spec.name, case, epoch, forecast.shown)
 
     async def _flush_until(self, ended: asyncio.Event) -> None:
         """Write what is waiting once a second, and a last time at the end. The only writer: it is never cancelled."""
@@ -262,34 +254,39 @@ class CellRun:
             if rows or calls:
                 await asyncio.to_thread(self._store.append, rows, evidence, calls)
 
-    def _conclude(self, plan: Sequence[tuple[Catalyst, int]]) -> CellResult:
-        rows = self._store.export()
+    async def _conclude(self, plan: Plan) -> CellResult:
+        memory = self._services.memory
+        log_sha256 = await memory.sha256() if memory else None
+        if memory:
+            await memory.export(self._store.directory / "memory.parquet")
+        rows = await asyncio.to_thread(self._store.export)
         wanted: set[Key] = {(case.catalyst_id, epoch) for case, epoch in plan}
         counts = Counter(row["status"] for row in rows if (row["catalyst_id"], row["epoch"]) in wanted)
         result = self._result(counts, len(plan))
         n = max(len(plan), len(rows))
+        config = self._config
         write_json(
             self._store.directory / "cell.json",
             {
                 "cell": self.spec.name,
-                "method": self._config.method.name,
-                "backbone": self._config.backbone.name,
-                "benchmark": self._config.benchmark.name,
-                "gate": str(self._config.gate),
-                "memory": self._config.memory,
-                "embedder": self._config.embedder.name,
-                "seed": self._config.run.seed,
-                "rehearsal": self._config.backbone.rehearsal,
-                "uses_llm": self.method.uses_llm,
+                "method": config.method.name,
+                "backbone": config.backbone.name,
+                "benchmark": config.benchmark.name,
+                "gate": str(config.gate),
+                "memory": config.memory,
+                "embedder": config.embedder.name,
+                "seed": config.run.seed,
+                "rehearsal": config.backbone.rehearsal or any(row["rehearsal"] for row in rows),
+                "uses_llm": self.spec.method.uses_llm,
                 "status": result.status,
                 "reason": result.reason,
                 "remedy": result.remedy,
                 "n": n,
                 "counts": dict(sorted(Counter(row["status"] for row in rows).items())),
                 "coverage": sum(row["status"] == Status.OK for row in rows) / n if n else None,
-                "instruction_sha256": self.spec.instruction_sha256,
-                "memory_log_sha256": None,
-                "warnings": list(self._index.benchmark.warnings),
+                "instruction_sha256": self.spec.method.instruction_sha256(),
+                "memory_log_sha256": log_sha256,
+                "warnings": [*self._index.benchmark.warnings, *sorted(self.warnings)],
                 "identity": self.spec.identity,
             },
         )
@@ -315,134 +312,40 @@ class CellRun:
             status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds})", again
         return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy)
 
-    def _forecast_row(
-        self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call], seconds: float
-    ) -> Row:
-        config = self._config
-        outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
-        direction = None
-        if forecast.prob_positive is not None:
-            direction = POSITIVE if forecast.prob_positive >= 0.5 else NEGATIVE
-        chats = [c for c in calls if c.purpose != "embed"]
-        known = [p.source.known_at for p in forecast.shown if p.source.known_at]
-        return {
-            "cell": self.spec.name,
-            "method": config.method.name,
-            "backbone": config.backbone.name,
-            "benchmark": config.benchmark.name,
-            "seed": config.run.seed,
-            "epoch": epoch,
-            "gate": str(config.gate),
-            "memory": config.memory,
-            "embedder": config.embedder.name,
-            "catalyst_id": case.catalyst_id,
-            "stock": case.stock_id,
-            "market": case.market,
-            "catalyst_type": case.catalyst_type,
-            "decision_time": case.time.instant,
-            "decision_day": case.time.day,
-            "decision_granularity": str(case.time.granularity),
-            "resolve_time": outcome.resolve_at,
-            "label": outcome.label,
-            "fwd_ret": outcome.fwd_ret,
-            "prob_positive": forecast.prob_positive,
-            "direction": direction,
-            "correct": direction == outcome.label if forecast.status.final else None,
-            "status": str(forecast.status),
-            "reason": forecast.reason,
-            "rationale": forecast.rationale,
-            "n_calls": len(chats),
-            "prompt_tokens": forecast.prompt_tokens,
-            "completion_tokens": forecast.completion_tokens,
-            "total_prompt_tokens": _total(c.prompt_tokens for c in chats),
-            "total_completion_tokens": _total(c.completion_tokens for c in chats),
-            "cached_tokens": _total(c.cached_tokens for c in chats),
-            "reasoning_tokens": _total(c.reasoning_tokens for c in chats),
-            "cost_usd": _total(c.list_cost_usd for c in chats),
-            "latency_s": seconds,
-            "prompt_sha256": forecast.prompt_sha256,
-            "reply_sha256": forecast.reply_sha256,
-            "model_returned": forecast.model_returned,
-            "system_fingerprint": forecast.system_fingerprint,
-            "max_evidence_time": max(known, default=None),
-            "rehearsal": config.backbone.rehearsal or forecast.system_fingerprint == REHEARSAL_FINGERPRINT,
-        }
+    @property
+    def index(self) -> BenchmarkIndex:
+        return self._index
 
-    def _evidence_row(self, case: Catalyst, epoch: int, passage: Passage) -> Row:
-        source = passage.source
-        return {
-            "cell": self.spec.name,
-            "catalyst_id": case.catalyst_id,
-            "epoch": epoch,
-            "kind": source.kind,
-            "item_id": source.item_id,
-            "stock": source.stock,
-            "ts_start": source.ts_start,
-            "ts_end": source.ts_end,
-            "known_at": source.known_at,
-            "visible_from": source.visible_from,
-            "gate_rule": source.gate_rule,
-            "verdict": verdict(source, case.time),
-            "chars": len(passage.text),
-            "rank": passage.rank,
-            "score": passage.score,
-        }
+    @property
+    def width(self) -> int:
+        return self._config.backbone.max_in_flight
 
-    def _call_row(self, case: Catalyst, epoch: int, call: Call) -> Row:
-        row = {name: getattr(call, name) for name in _CALL_FIELDS}
-        return {**row, "cell": self.spec.name, "catalyst_id": case.catalyst_id, "epoch": epoch}
+    @property
+    def memory(self) -> MemoryClient:
+        assert self._services.memory is not None
+        return self._services.memory
+
+    def tools(self, calls: list[Call]) -> Tools:
+        """For learning from a case; calls are appended to ``calls``."""
+
+        async def embed(texts: Sequence[str]) -> Vectors:
+            vectors, made = await self._services.embed(texts)
+            calls.extend(made)
+            return vectors
+
+        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory"), embed)
 
 
-_CALL_FIELDS = (
-    "purpose", "stage", "request_sha256", "model", "sent_at", "latency_s", "attempts", "cache_hit", "prompt_tokens",
-    "cached_tokens", "completion_tokens", "reasoning_tokens", "cost_usd", "status", "http_status",
-)  # fmt: skip
+def shared_objects(directory: Path) -> Callable[..., Any]:
+    """``harness.method.Shared`` for one process: an object a key, made once, with a directory of its own for artefacts."""
+    objects: dict[str, Any] = {}
 
+    def shared(key: str, make: Callable[[Path], Any]) -> Any:
+        if key not in objects:
+            objects[key] = make(directory / key)
+        return objects[key]
 
-class CellLLM:
-    """Chat calls of one forecast: adds sampling and the sample index, collects the calls made."""
-
-    def __init__(self, gateway: Gateway, config: CellConfig, epoch: int, calls: list[Call]) -> None:
-        self._gateway = gateway
-        self._backbone = config.backbone
-        self._sample = (config.run.seed, epoch)
-        self._calls = calls
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None,
-        purpose: str,
-        stage: str = "forecast",
-        essential: tuple[str, ...] | None = None,
-    ) -> Completion:
-        """See ``harness.method.LLM``.
-
-        Raises:
-            EndpointError: the endpoint refuses every request of this cell.
-        """
-        request = ChatRequest(
-            messages=tuple(dict(m) for m in messages),
-            schema=dict(schema) if schema is not None else None,
-            essential=essential,
-            sample=self._sample,
-            purpose=purpose,
-            stage=stage,
-        )
-        completion = await self._gateway.complete(request)
-        self._calls.extend(completion.calls)
-        if completion.fatal:
-            raise EndpointError(
-                completion.reason or f"{self._backbone.name}: the endpoint refuses this cell's requests"
-            )
-        return completion
-
-
-def _total(values: Any) -> Any:
-    """Sum, or None if any part is unknown."""
-    known = list(values)
-    return None if any(v is None for v in known) else sum(known)
+    return shared
 
 
 def _seed(run_seed: int, epoch: int, catalyst_id: str) -> int:

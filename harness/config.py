@@ -77,6 +77,7 @@ class CellConfig(_Strict):
     cluster: ClusterSettings = ClusterSettings()
     gate: Gate = Gate.STRICT
     memory: Literal["frozen", "online", "none"] = "frozen"
+    memory_file: str | None = None
     resolve: Literal["calendar", "released"] = "calendar"
     feed: Literal["docs", "docs+cases"] = "docs+cases"
     context: ContextSettings = ContextSettings()
@@ -140,8 +141,13 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def cell_identity(config: CellConfig, benchmark: Benchmark, method_fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """What determines a cell's result, as plain JSON data. ``root`` and file paths are left out: the bytes count."""
+def cell_identity(
+    config: CellConfig, benchmark: Benchmark, method_fingerprint: Mapping[str, Any], memory: str | None
+) -> dict[str, Any]:
+    """What determines a cell's result, as plain JSON data. ``root`` and file paths are left out: the bytes count.
+
+    ``memory`` names the trained memory it starts from by what determines that: None for a method that does not learn.
+    """
     data_knobs = {k: v for k, v in config.benchmark.knobs.items() if k != "root"}
     return {
         "format": IDENTITY_FORMAT,
@@ -155,10 +161,29 @@ def cell_identity(config: CellConfig, benchmark: Benchmark, method_fingerprint: 
         },
         "gate": str(config.gate),
         "memory": config.memory,
+        "trained_memory": memory,
         "resolve": config.resolve,
         "feed": config.feed,
         "context": config.context.budget,
         "seed": config.run.seed,
+    }
+
+
+def memory_identity(config: CellConfig, experience: str, learner_fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """What determines a trained memory. All variants of a method share it, and all seeds: it is trained once.
+
+    ``experience`` is the content hash of the experience split.
+    """
+    return {
+        "format": IDENTITY_FORMAT,
+        "learner": dict(learner_fingerprint),
+        "backbone": config.backbone.identity(),
+        "embedder": config.embedder.model_dump(mode="json", by_alias=True, exclude={"endpoint"}),
+        "benchmark": experience,
+        "gate": str(config.gate),
+        "resolve": config.resolve,
+        "feed": config.feed,
+        "context": config.context.budget,
     }
 
 

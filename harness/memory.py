@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -65,12 +66,12 @@ class MemoryLog:
 
     def __init__(self, ops: Iterable[MemoryOp] = ()) -> None:
         self.ops: list[MemoryOp] = []
-        self._times: list[datetime] = []
         self._versions: dict[str, tuple[list[datetime], list[str | None]]] = {}
+        self._live: dict[str, str] = {}
         self._records: set[str] = set()
         self._hash = hashlib.sha256()
         for op in ops:
-            self._append(op)
+            self.replay(op)
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -78,8 +79,8 @@ class MemoryLog:
     def __contains__(self, record_id: object) -> bool:
         return record_id in self._records
 
-    def commit(self, key: CommitKey, changes: Sequence[Change]) -> list[MemoryOp]:
-        """Append the changes of one record and return them as operations (at least one, so that the commit is on record).
+    def prepare(self, key: CommitKey, changes: Sequence[Change]) -> list[MemoryOp]:
+        """The operations of one record (at least one, so that the commit is on record); nothing is appended yet.
 
         Raises:
             ValueError: out of order, or the record was committed before.
@@ -88,23 +89,27 @@ class MemoryLog:
             raise ValueError(f"record {key.record_id} was committed before")
         if self.ops and key < self.ops[-1].key:
             raise ValueError(f"commit of {key.record_id} at {key.valid_from} comes after {self.ops[-1].key.record_id}")
-        ops = [MemoryOp(key, c.op, c.object_id, c.value) for c in changes] or [MemoryOp(key, NOTHING, None, None)]
+        return [MemoryOp(key, c.op, c.object_id, c.value) for c in changes] or [MemoryOp(key, NOTHING, None, None)]
+
+    def commit(self, key: CommitKey, changes: Sequence[Change]) -> list[MemoryOp]:
+        """Append the changes of one record and return them as operations; raises as ``prepare``."""
+        ops = self.prepare(key, changes)
         for op in ops:
-            self._append(op)
+            self.replay(op)
         return ops
 
     def state_at(self, instant: datetime) -> dict[str, str]:
-        """The fold of the operations with ``valid_from < instant``, in order of object id."""
+        """The fold of the operations with ``valid_from < instant``."""
         found = {}
         for name, (times, values) in self._versions.items():
             index = bisect_left(times, instant) - 1
             if index >= 0 and (value := values[index]) is not None:
                 found[name] = value
-        return dict(sorted(found.items()))
+        return found
 
-    def final_state(self) -> dict[str, str]:
-        """The fold of all operations."""
-        return dict(sorted((n, v[-1]) for n, (_, v) in self._versions.items() if v[-1] is not None))
+    def final_state(self) -> State:
+        """The fold of all operations (a live view)."""
+        return MappingProxyType(self._live)
 
     def sha256(self) -> str:
         """Hash of the operations in commit order."""
@@ -114,7 +119,8 @@ class MemoryLog:
         """Rows of memory.parquet."""
         return [row_of(seq, op) for seq, op in enumerate(self.ops)]
 
-    def _append(self, op: MemoryOp) -> None:
+    def replay(self, op: MemoryOp) -> None:
+        """Append one operation as it stands on file."""
         self.ops.append(op)
         self._records.add(op.key.record_id)
         line = [
@@ -130,6 +136,10 @@ class MemoryLog:
             times, values = self._versions.setdefault(op.object_id, ([], []))
             times.append(op.key.valid_from)
             values.append(op.value)
+            if op.value is None:
+                self._live.pop(op.object_id, None)
+            else:
+                self._live[op.object_id] = op.value
 
 
 def row_of(seq: int, op: MemoryOp) -> dict[str, object]:
@@ -145,3 +155,19 @@ def ops_of(rows: Iterable[Mapping[str, object]]) -> Iterator[MemoryOp]:
     for row in sorted(rows, key=lambda r: r["seq"]):  # type: ignore[arg-type, return-value]
         key = CommitKey(row["valid_from"], row["decision_time"], row["record_id"])  # type: ignore[arg-type]
         yield MemoryOp(key, row["op"], row["object_id"], row["value"])  # type: ignore[arg-type]
+
+
+def dumps(op_list: Sequence[MemoryOp]) -> str:
+    """One line of the journal: the operations of one record."""
+    key = op_list[0].key
+    ops = [[op.op, op.object_id, op.value] for op in op_list]
+    return json.dumps(
+        [key.valid_from.isoformat(), key.decision_time.isoformat(), key.record_id, ops], ensure_ascii=False
+    )
+
+
+def loads(line: str) -> list[MemoryOp]:
+    """The operations of one line of the journal."""
+    valid_from, decision, record_id, ops = json.loads(line)
+    key = CommitKey(datetime.fromisoformat(valid_from), datetime.fromisoformat(decision), record_id)
+    return [MemoryOp(key, op, object_id, value) for op, object_id, value in ops]

@@ -35,13 +35,17 @@ class LLM(Protocol):
         *,
         schema: Mapping[str, Any] | None,
         purpose: str,
-        stage: str = "forecast",
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
     ) -> Completion:
         """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok.
 
-        ``essential`` names the keys without which a reply is invalid (default: all that ``schema`` requires).
+        Args:
+            messages: the conversation.
+            schema: JSON schema of the reply; None for plain text.
+            purpose: what the call is for, in one word, for the ledger.
+            essential: keys without which a reply is invalid (default: all that ``schema`` requires).
+            max_tokens: upper bound of the reply (default: the backbone's).
         """
         ...
 
@@ -144,7 +148,12 @@ class Learner(Method, Protocol):
 
     Learning is in two steps: ``propose`` does what can be done without the memory (calls, embeddings) and runs in parallel
     and early; ``apply`` gets the state and runs in the order of (resolve time, decision time, catalyst id).
+
+    Attributes:
+        train_limit: learn from the first N experience cases by decision time only; None for all.
     """
+
+    train_limit: int | None
 
     async def propose(self, lesson: Lesson, tools: Tools) -> Any:
         """What the case teaches, whatever is in the memory; picklable. None if it teaches nothing.

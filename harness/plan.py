@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from harness.cell import CellSpec, Job
-from harness.config import CellConfig, build, cell_identity, cell_name, digest, validate
+from harness.config import CellConfig, build, cell_identity, cell_name, digest, memory_identity, validate
 from harness.embed import Embedder
 from harness.errors import ConfigError
+from harness.evidence import EvidenceIndex
 from harness.gateway.budget import check_prices
-from harness.method import Method
-from harness.records import Benchmark
+from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
+from harness.memory_actor import read_memory
+from harness.method import Learner, Method
+from harness.records import Benchmark, CaseSet
 
 
 @dataclass(frozen=True)
@@ -56,15 +60,44 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
     Raises:
         HarnessError: bad configuration or data; nothing has been called or written.
     """
-    benchmarks: dict[str, Benchmark] = {}
-    found: dict[str, Job] = {}
+    plan = _Plan(warn)
     for config in configs:
-        key = digest([config.benchmark.model_dump(mode="json", by_alias=True), config.resolve])
-        if key not in benchmarks:
-            benchmarks[key] = build(config.benchmark, "benchmark", resolve=config.resolve)
-            for warning in benchmarks[key].warnings:
-                warn(f"warning: {config.benchmark.name}: {warning}")
+        plan.add(config)
+    return list(plan.jobs.values())
+
+
+class _Plan:
+    """Benchmarks and trainings shared by the cells of one command."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self.jobs: dict[str, Job] = {}
+        self._warn = warn
+        self._benchmarks: dict[str, Benchmark] = {}
+        self._experience: dict[int, str] = {}
+        self._trainings: dict[str, Job] = {}
+
+    def add(self, config: CellConfig) -> None:
+        """The job of one configuration, unless it is there."""
         method: Method = build(config.method, "method")
+        self._check_endpoints(config, method)
+        benchmark = self._benchmark(config)
+        memory, trained = self._memory(config, benchmark, method)
+        learns = method.learner() is not None and config.memory == "online"
+        if learns and config.run.epochs > 1:
+            raise ConfigError("run.epochs: memory=online learns from each catalyst once; use run.epochs=1")
+        identity = cell_identity(config, benchmark, method.fingerprint(), trained)
+        spec = CellSpec(cell_name(config, identity), config, identity, method, learns=learns)
+        self.jobs.setdefault(spec.name, Job(spec, benchmark, memory))
+
+    def _benchmark(self, config: CellConfig) -> Benchmark:
+        key = digest([config.benchmark.model_dump(mode="json", by_alias=True), config.resolve])
+        if key not in self._benchmarks:
+            self._benchmarks[key] = build(config.benchmark, "benchmark", resolve=config.resolve)
+            for warning in self._benchmarks[key].warnings:
+                self._warn(f"warning: {config.benchmark.name}: {warning}")
+        return self._benchmarks[key]
+
+    def _check_endpoints(self, config: CellConfig, method: Method) -> None:
         embedder: Embedder = build(config.embedder, "embedder")
         if method.uses_embedder and embedder.endpoint is not None:
             embedder.endpoint.api_key()
@@ -72,7 +105,56 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
             check_prices(config.backbone, config.run.budget_usd)
             if not (config.backbone.rehearsal and config.backbone.base_url is None):
                 config.backbone.api_key()  # raises now if its variable is not set
-        identity = cell_identity(config, benchmarks[key], method.fingerprint())
-        spec = CellSpec(cell_name(config, identity), config, identity, method.instruction_sha256())
-        found.setdefault(spec.name, Job(spec, benchmarks[key], method.uses_llm, method.uses_embedder))
-    return list(found.values())
+
+    def _memory(
+        self, config: CellConfig, benchmark: Benchmark, method: Method
+    ) -> tuple[TrainedMemory | None, str | None]:
+        """Where the cell's memory comes from, and the name of that for its identity."""
+        learner = method.learner()
+        if learner is None or config.memory == "none":
+            return None, None
+        if config.memory_file is not None:
+            file = Path(config.memory_file).expanduser().absolute()
+            return TrainedMemory(None, file), read_memory(file).sha256()
+        if benchmark.experience is None:
+            return None, None  # it starts empty
+        training = self._training(config, benchmark, benchmark.experience, learner)
+        return TrainedMemory(training, None), digest(training.spec.identity)
+
+    def _training(self, config: CellConfig, benchmark: Benchmark, experience: CaseSet, learner: Learner) -> Job:
+        content = self._experience.setdefault(id(experience), content_sha256(experience, benchmark.drop_copies))
+        identity = memory_identity(config, content, learner.fingerprint())
+        key = digest(identity)
+        if key not in self._trainings:
+            name = f"{learner.name}__{config.backbone.name}__{experience.name}__{key[:8]}"
+            of_training = config.model_copy(
+                update={
+                    "run": config.run.model_copy(update={"seed": 0, "epochs": 1, "limit": None}),
+                    "benchmark": config.benchmark.model_copy(update={"name": experience.name}),
+                    "memory": "online",
+                }
+            )
+            spec = CellSpec(name, of_training, identity, learner, kind="memories", learns=True)
+            self._trainings[key] = Job(spec, training_benchmark(benchmark, experience))
+        return self._trainings[key]
+
+
+def content_sha256(cases: CaseSet, drop_copies: bool) -> str:
+    """Hash of everything that is learned from: cases, outcomes with their resolve times, documents."""
+    rows = [
+        [
+            c.catalyst_id,
+            c.stock_id,
+            c.company,
+            c.catalyst_type,
+            c.time.text,
+            c.market,
+            c.horizon,
+            o.label,
+            o.fwd_ret,
+            o.resolve_at.isoformat(),
+        ]
+        for c in cases.catalysts
+        for o in [cases.outcomes[c.catalyst_id]]
+    ]
+    return hashlib.sha256(f"{digest(rows)}{EvidenceIndex(cases.corpus, drop_copies).key}".encode()).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
 
 from rich.console import Console
 from rich.live import Live
@@ -63,6 +64,10 @@ def summary(cells: Mapping[str, Progress], elapsed: float) -> str:
         f"{rate:.1f}/s",
         f"${sum(p.cost_usd for p in cells.values()):.4f}",
     ]
+    learning = [p for p in cells.values() if p.frontier is not None]
+    if learning:
+        slowest = min(learning, key=lambda p: p.frontier or datetime.max)
+        parts.append(f"learned up to {slowest.frontier:%Y-%m-%d}, front {sum(p.front for p in learning)}")
     if rate > 0 and total > answered:
         parts.append(f"about {(total - answered) / rate:.0f} s left")
     return " · ".join(parts)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rich.console import Console
 
-from harness.cell import CellResult, Job
+from harness.jobs import CellResult, Job
 from harness.progress import ProgressDisplay
 from harness.records import Status
 from harness.session import Session
@@ -62,10 +62,10 @@ def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, com
     directory.lock()
     display = ProgressDisplay(console)
     answered = {job.spec.name: _answered(job, directory) for job in jobs}
-    total = sum(len(job.plan()) for job in jobs)
+    total = sum(len(job.plan) for job in jobs)
     for job in jobs:
         if answered[job.spec.name]:
-            display.say(f"{job.spec.name}: resumed {answered[job.spec.name]}/{len(job.plan())}")
+            display.say(f"{job.spec.name}: resumed {answered[job.spec.name]}/{len(job.plan)}")
     if sum(answered.values()):
         display.say(f"resumed {sum(answered.values())}/{total}")
     with display, Session(directory, jobs[0].spec.config.cluster, display) as session:
@@ -76,8 +76,8 @@ def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, com
 
 
 def _answered(job: Job, directory: RunDirectory) -> int:
-    finished = directory.cell(job.spec.name).finished()
-    return sum((case.catalyst_id, epoch) in finished for case, epoch in job.plan())
+    finished = directory.store(job.spec.kind, job.spec.name).finished()
+    return sum((case.catalyst_id, epoch) in finished for case, epoch in job.plan)
 
 
 def _write_manifest(

@@ -13,19 +13,21 @@ import signal
 import types
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import ray
 
-from harness.cell import CellResult, Job, Progress
+from harness.cell import Progress
 from harness.config import ClusterSettings, digest
 from harness.errors import HarnessError
 from harness.gateway.actor import start_gateway
 from harness.gateway.client import GatewayClient
+from harness.jobs import CellResult, Job, TrainedMemory
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
-from harness.vectors import EmbedderActor
+from harness.vectors import EmbedClient, EmbedderActor
 from harness.worker import Worker
 
 POLL_SECONDS = 0.5
@@ -50,7 +52,7 @@ class Session:
         self._display = display
         self._exit = ExitStack()
         self._gateways: dict[str, GatewayClient] = {}
-        self._embedders: dict[str, Any] = {}
+        self._embedders: dict[str, EmbedClient] = {}
         self.interrupted = False
         self.resources: dict[str, float] = {}
 
@@ -66,19 +68,41 @@ class Session:
         self._exit.close()
 
     def run(self, jobs: Sequence[Job]) -> list[CellResult]:
-        """Run all jobs at once and wait for them; a first Ctrl-C stops cleanly, a second at once."""
+        """Run all jobs at once and wait for them; a first Ctrl-C stops cleanly, a second at once.
+
+        A job waits for the training of its memory, and nothing else. Cells on the same data with the same backbone go to the
+        same worker, so that what they share is built once.
+        """
+        trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
+        everything = [*trainings, *jobs]
         with self._interruptible():
-            references = {id(b): ray.put(b) for b in {id(j.benchmark): j.benchmark for j in jobs}.values()}
-            names = [
-                (self._gateway(job) if job.uses_llm else None, self._embedder(job) if job.uses_embedder else None)
-                for job in jobs
-            ]
-            workers = [self._worker() for _ in range(min(self._cluster.workers, len(jobs)))]
-            pending = {
-                workers[i % len(workers)].run.remote(job.spec, *names[i], [references[id(job.benchmark)]]): job
-                for i, job in enumerate(jobs)
-            }
+            benchmarks = {id(j.benchmark): ray.put(j.benchmark) for j in everything}
+            services = {id(j): (self._gateway(j), self._embedder(j)) for j in everything}
+            groups = {key: i for i, key in enumerate(dict.fromkeys(_group(j) for j in everything))}
+            workers = [self._worker() for _ in range(min(self._cluster.workers, len(groups)))]
+            pending: dict[Any, Job] = {}
+            trained: dict[str, Any] = {}
+            for job in everything:
+                worker = workers[groups[_group(job)] % len(workers)]
+                source = job.memory
+                reference = worker.run.remote(
+                    job.spec,
+                    *services[id(job)],
+                    [benchmarks[id(job.benchmark)]],
+                    str(self._trained_path(source)) if source else None,
+                    trained[source.name] if source and source.training else None,
+                )
+                pending[reference] = job
+                if job.spec.kind == "memories":
+                    trained[job.spec.name] = reference
             return self._join(pending, workers)
+
+    def _trained_path(self, memory: TrainedMemory) -> Path:
+        if memory.training is None:
+            assert memory.file is not None
+            return memory.file
+        spec = memory.training.spec
+        return self._run_dir.store(spec.kind, spec.name).directory / "memory.parquet"
 
     def _join(self, pending: dict[Any, Job], workers: Sequence[Any]) -> list[CellResult]:
         results: list[CellResult] = []
@@ -86,7 +110,10 @@ class Session:
         while pending:
             ready, _ = ray.wait(list(pending), timeout=POLL_SECONDS)
             for reference in ready:
-                results.append(self._result(reference, pending.pop(reference)))
+                job = pending.pop(reference)
+                result = self._result(reference, job)
+                if job.spec.kind == "cells":
+                    results.append(result)
             if self.interrupted and not told:
                 told = True
                 self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
@@ -122,8 +149,10 @@ class Session:
         for gateway in self._gateways.values():
             gateway.actor.stop.remote()
 
-    def _gateway(self, job: Job) -> str:
-        """Key of the gateway for the job's backbone, started on first use."""
+    def _gateway(self, job: Job) -> str | None:
+        """Key of the gateway for the job's backbone, started on first use; None for a method without calls."""
+        if not job.spec.method.uses_llm:
+            return None
         endpoint = job.spec.config.backbone
         key = digest(endpoint.model_dump(mode="json"))
         if key not in self._gateways:
@@ -136,13 +165,16 @@ class Session:
             )
         return key
 
-    def _embedder(self, job: Job) -> str:
+    def _embedder(self, job: Job) -> str | None:
+        """Key of the job's embedder, started on first use; None for a method without."""
+        if not job.spec.method.uses_embedder:
+            return None
         component = job.spec.config.embedder
         key = digest(component.model_dump(mode="json", by_alias=True))
         if key not in self._embedders:
             actor = ray.remote(EmbedderActor).options(num_cpus=0, max_concurrency=1000)
             path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
-            self._embedders[key] = actor.remote(component, str(path))
+            self._embedders[key] = EmbedClient(actor.remote(component, str(path)))
         return key
 
     def _worker(self) -> Any:
@@ -161,3 +193,9 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, handle))
         return stack
+
+
+def _group(job: Job) -> str:
+    """Jobs of one group share what is built from their data: they run in one worker."""
+    identity = job.spec.identity
+    return digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])

@@ -152,8 +152,9 @@ class RunDirectory:
             ) from None
         self._lock = handle
 
-    def cell(self, name: str) -> CellStore:
-        return CellStore(self.path / "cells" / name)
+    def store(self, kind: str, name: str) -> CellStore:
+        """Rows of a cell (``cells``) or of the training of a memory (``memories``)."""
+        return CellStore(self.path / kind / name)
 
     @property
     def cache(self) -> Path:

@@ -10,8 +10,9 @@ import asyncio
 import hashlib
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from harness.gateway.result import Embeddings
 from harness.gateway.settings import Endpoint
 from harness.method import Vectors
 from harness.records import Call
+from harness.remote import unwrapped
 
 BATCH = 256
 """Texts encoded between two writes to disk: what a kill can lose."""
@@ -144,3 +146,14 @@ def _gateway(endpoint: Endpoint, cache: Path) -> EmbeddingGateway:
     from harness.gateway.core import Gateway
 
     return Gateway(endpoint, ReplyCache(cache / f"replies-{endpoint.name}.sqlite"))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedClient:
+    """A picklable handle of an embedder's service."""
+
+    actor: Any
+
+    async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
+        result: tuple[Vectors, list[Call]] = await unwrapped(self.actor.vectors.remote(list(texts)))
+        return result

@@ -4,53 +4,74 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from harness.cell import BenchmarkIndex, CellResult, CellRun, CellSpec, Progress
-from harness.errors import HarnessError
+from harness.calls import no_embedder
+from harness.cell import CellRun, Progress, Services, shared_objects
+from harness.config import digest
 from harness.gateway.client import GatewayClient
-from harness.gateway.request import ChatRequest
-from harness.gateway.result import Completion
-from harness.method import Vectors
-from harness.records import Call
-from harness.remote import unwrapped
+from harness.jobs import BenchmarkIndex, CellResult, CellSpec
+from harness.memory_actor import MemoryClient, start_memory
+from harness.method import Shared
 from harness.store import RunDirectory
-from harness.vectors import VectorsAtHand
+from harness.vectors import EmbedClient, VectorsAtHand
 
 
 class Worker:
     """Runs cells, several at a time, in one process."""
 
     def __init__(
-        self, run_dir: str, gateways: Mapping[str, GatewayClient], embedders: Mapping[str, Any], cells_at_once: int
+        self, run_dir: str, gateways: Mapping[str, GatewayClient], embedders: Mapping[str, EmbedClient], at_once: int
     ) -> None:
         self._run_dir = RunDirectory(run_dir)
         self._gateways = gateways
         self._embedders = embedders
-        self._slots = asyncio.Semaphore(cells_at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._indexes: dict[str, asyncio.Task[BenchmarkIndex]] = {}
         self._vectors: dict[str, VectorsAtHand] = {}
+        self._shared: dict[str, Shared] = {}
         self._runs: dict[str, CellRun] = {}
         self._stopping = False
 
     async def run(
-        self, spec: CellSpec, gateway: str | None, embedder: str | None, benchmark: Sequence[Any]
+        self,
+        spec: CellSpec,
+        gateway: str | None,
+        embedder: str | None,
+        benchmark: Sequence[Any],
+        trained: str | None,
+        training: CellResult | None,
     ) -> CellResult:
-        """Run one cell. ``benchmark`` holds a reference, so that each benchmark is fetched and indexed once a worker.
+        """Run one cell.
 
-        ``gateway`` and ``embedder`` are None for a method that says it uses none.
+        Args:
+            spec: the cell.
+            gateway: key of its gateway; None for a method that says it makes no call.
+            embedder: key of its embedder; None for a method that says it embeds nothing.
+            benchmark: holds a reference, so that each benchmark is fetched and indexed once a worker.
+            trained: path of the trained memory to start from.
+            training: how the training of it ended, where it was trained in this session.
         """
+        if training is not None and training.status != "complete":
+            why = f"its memory {training.cell} is {training.status}: {training.reason}"
+            return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy)
         async with self._slots:
             index = await self._index(benchmark[0])
-            chat = self._gateways[gateway] if gateway else _Undeclared("uses_llm")
-            embed = self._embed(embedder) if embedder else _Undeclared("uses_embedder")
-            run = CellRun(spec, index, chat, embed, self._run_dir.cell(spec.name))
+            services = Services(
+                chat=self._gateways[gateway] if gateway else None,
+                embed=self._embed(embedder) if embedder else no_embedder,
+                shared=self._shared_objects(spec),
+                memory=self._memory(spec, gateway, embedder, trained),
+            )
+            run = CellRun(spec, index, services, self._run_dir.store(spec.kind, spec.name))
             self._runs[spec.name] = run
             if self._stopping:
                 run.stop()
             return await run.run()
 
     async def progress(self) -> dict[str, Progress]:
+        """Counts by cell."""
         return {name: run.progress for name, run in self._runs.items()}
 
     async def stop(self) -> None:
@@ -61,9 +82,30 @@ class Worker:
 
     def _embed(self, embedder: str) -> VectorsAtHand:
         if embedder not in self._vectors:
-            actor = self._embedders[embedder]
-            self._vectors[embedder] = VectorsAtHand(lambda texts: unwrapped(actor.vectors.remote(list(texts))))
+            self._vectors[embedder] = VectorsAtHand(self._embedders[embedder])
         return self._vectors[embedder]
+
+    def _shared_objects(self, spec: CellSpec) -> Shared:
+        """Objects are shared by cells with the same backbone, embedder and gate."""
+        identity = spec.identity
+        scope = digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])[:16]
+        if scope not in self._shared:
+            self._shared[scope] = shared_objects(self._run_dir.path / "artefacts" / scope)
+        return self._shared[scope]
+
+    def _memory(
+        self, spec: CellSpec, gateway: str | None, embedder: str | None, trained: str | None
+    ) -> MemoryClient | None:
+        learner = spec.method.learner()
+        if learner is None or spec.config.memory == "none":
+            return None
+        # A frozen memory is read by all cells of a benchmark through one actor; one that learns belongs to its cell.
+        run = digest(str(self._run_dir.path))[:8]
+        name = f"{run}:{spec.name}" if spec.learns else f"{run}:{spec.config.benchmark.name}:{trained}"
+        journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
+        chat = self._gateways[gateway] if gateway else None
+        embed = self._embedders[embedder] if embedder else no_embedder
+        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed)
 
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:
@@ -73,16 +115,3 @@ class Worker:
         if key not in self._indexes:
             self._indexes[key] = asyncio.create_task(load())
         return await self._indexes[key]
-
-
-class _Undeclared:
-    """In place of a service that the method says it does not use."""
-
-    def __init__(self, declaration: str) -> None:
-        self._message = f"the method makes a call that it did not declare: set {declaration} = True in its class"
-
-    async def complete(self, request: ChatRequest) -> Completion:
-        raise HarnessError(self._message)
-
-    async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
-        raise HarnessError(self._message)

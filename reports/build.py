@@ -11,6 +11,7 @@ from typing import Any
 from reports import contents, figures, labels, render
 from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
+from reports.gates import GateRow, gate_rows
 from reports.load import Cell, Loaded, load
 from reports.pairs import REFERENCE, Pair, pairs
 from reports.published import Comparison, compare
@@ -30,6 +31,7 @@ SECTIONS = (
     ("pairs", "Pairs"),
     ("calibration", "Calibration and cost"),
     ("published", "Published figures"),
+    ("time_gate", "Time gate"),
     ("audit", "Audit"),
     ("cells", "State of the cells"),
     ("warnings", "Warnings"),
@@ -69,11 +71,12 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     comparisons = compare(scores)
     tallies = audit(loaded.cells)
     compared = pairs(loaded.cells, reference or REFERENCE)
-    warnings = _warnings(loaded, scores, compared, comparisons, tallies, reference or REFERENCE)
+    gates = gate_rows(loaded.cells, scores)
+    warnings = _warnings(loaded, scores, compared, comparisons, tallies, gates, reference or REFERENCE)
     title = labels.titled(HEADING, scores)
-    tables = contents.tables(scores, compared, comparisons, tallies)
+    tables = contents.tables(scores, compared, comparisons, tallies, gates)
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
-    data = _data(title, scores, compared, comparisons, tallies, warnings, loaded.manifests)
+    data = _data(title, scores, compared, comparisons, tallies, gates, warnings, loaded.manifests)
     report = Report(out, title, scores, tables, pictures, warnings, data)
     _write(report, _reproducibility(loaded))
     return report
@@ -85,6 +88,7 @@ def _warnings(
     compared: Sequence[Pair],
     comparisons: Sequence[Comparison],
     tallies: Sequence[Tally],
+    gates: Sequence[GateRow],
     reference: str,
 ) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
@@ -128,6 +132,8 @@ def _warnings(
             found.append(
                 f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
             )
+    if not gates:
+        found.append("time_gate is empty: no cell was run under more than one gate.")
     if not comparisons:
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found += [f"{key} is empty: {what} is not part of this version of the report." for key, what in LATER.items()]
@@ -146,6 +152,7 @@ def _data(
     compared: Sequence[Pair],
     comparisons: Sequence[Comparison],
     tallies: Sequence[Tally],
+    gates: Sequence[GateRow],
     warnings: Sequence[str],
     manifests: Sequence[Mapping[str, Any] | None],
 ) -> dict[str, Any]:
@@ -163,6 +170,15 @@ def _data(
                 "late": t.late, "unverifiable": t.unverifiable, "affected_queries": len(t.affected),
             }
             for t in tallies
+        ],
+        "time_gate": [
+            {
+                "cell": g.score.cell, "method": g.score.method, "backbone": g.score.backbone, "benchmark": g.score.benchmark,
+                "gate": g.score.gate, "acc": g.score.acc, "acc_ci": g.score.acc_ci, "mcc": g.score.mcc, "f1_macro": g.score.f1_macro,
+                "acc_minus_strict": g.acc_minus_strict, "prompts": g.prompts, "prompts_differ": g.prompts_differ,
+                "label": labels.label([g.score]),
+            }
+            for g in gates
         ],
         "ndp": [],
         "published": [

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.records import Status
 from reports.audit import Tally
+from reports.gates import GateRow
 from reports.labels import backbone_name, display_names, label, titled
 from reports.pairs import Pair
 from reports.published import Comparison
@@ -23,7 +24,11 @@ _IDENTITY = tuple(Column(key, key, shown=False) for key in ("cell", "gate", "mem
 
 
 def tables(
-    scores: Sequence[Score], compared: Sequence[Pair], comparisons: Sequence[Comparison], tallies: Sequence[Tally]
+    scores: Sequence[Score],
+    compared: Sequence[Pair],
+    comparisons: Sequence[Comparison],
+    tallies: Sequence[Tally],
+    gates: Sequence[GateRow],
 ) -> tuple[Table, ...]:
     """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind."""
     return (
@@ -31,6 +36,7 @@ def tables(
         paired(scores, compared),
         calibration(scores),
         published(scores, comparisons),
+        gated(scores, gates),
         audited(scores, tallies),
         states(scores),
     )
@@ -117,6 +123,37 @@ def calibration(scores: Sequence[Score]) -> Table:
         _cells(scores),
         "Brier, log loss (nats) and ECE (10 equal-count bins) over rows with a probability; lower is better. "
         "Tokens and cost are sums over forecast rows; cost is at list price, cached or not.",
+    )
+
+
+def gated(scores: Sequence[Score], gates: Sequence[GateRow]) -> Table:
+    """Cells that differ in the gate alone, as in the paper's Table 5."""
+    names = display_names(scores)
+    return Table(
+        "time_gate",
+        titled("Time gate: the same cells under strict, paper and off", [row.score for row in gates]),
+        (
+            *_WHO,
+            Column("gate", "Gate"),
+            Column("acc", "Acc %", "percent", ci="acc_ci"),
+            Column("mcc", "MCC", "decimal", ci="mcc_ci"),
+            Column("f1_macro", "Macro F1 %", "percent", ci="f1_ci"),
+            Column("acc_minus_strict", "Acc − strict, points", "percent"),
+            Column("prompts", "Prompts compared", "int"),
+            Column("prompts_differ", "Prompts that differ", "int"),
+            Column("notes", "Notes"),
+            *(column for column in _IDENTITY if column.key != "gate"),
+        ),
+        tuple(
+            {
+                **_row(row.score, scores, names),
+                "prompts": row.prompts,
+                "prompts_differ": row.prompts_differ,
+                "acc_minus_strict": row.acc_minus_strict,
+            }
+            for row in gates
+        ),
+        "Prompts that differ: final prompts that are not byte for byte those of the strict cell.",
     )
 
 

@@ -24,11 +24,11 @@ REQUIRED = (
 )  # fmt: skip
 OPTIONAL = (
     "seed", "memory", "embedder", "decision_day", "direction", "n_calls", "prompt_tokens", "completion_tokens",
-    "total_prompt_tokens", "total_completion_tokens", "cost_usd",
+    "total_prompt_tokens", "total_completion_tokens", "cost_usd", "prompt_sha256",
 )  # fmt: skip
 EVIDENCE = ("catalyst_id", "epoch", "kind", "verdict")
 _NEVER_NULL = ("cell", "method", "backbone", "benchmark", "epoch", "gate", "catalyst_id", "status", "rehearsal")
-_CONSTANT = ("cell", "method", "backbone", "benchmark", "gate", "rehearsal")
+_CONSTANT = ("cell", "method", "backbone", "benchmark", "gate")
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _read_cell(folder: Path) -> Cell | None:
         seed=source.get("seed"),
         memory=source.get("memory"),
         embedder=source.get("embedder"),
-        rehearsal=bool(source.get("rehearsal")),
+        rehearsal=any(rows["rehearsal"]) or bool(source.get("rehearsal")),
         rows=rows,
         meta=meta,
         evidence=_read_evidence(folder / "evidence.parquet"),

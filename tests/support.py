@@ -12,10 +12,11 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from harness.cell import BenchmarkIndex, CellRun, CellSpec, planned
+from harness.cell import CellRun, Services, shared_objects
 from harness.config import CellConfig, build, validate
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
+from harness.jobs import BenchmarkIndex, CellSpec, planned
 from harness.records import Benchmark, Call, Forecast, Status
 from harness.store import CellStore
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
@@ -64,15 +65,11 @@ async def _forecasts(
 ) -> dict[str, Forecast]:
     scratch.mkdir(parents=True, exist_ok=True)
     service = VectorService(build(config.embedder, "embedder"), VectorStore(scratch / "vectors.sqlite"), None)
-    run = CellRun(
-        CellSpec("cell", config, {}, None),
-        BenchmarkIndex.of(benchmark),
-        RecordingGateway(),
-        VectorsAtHand(service.vectors),
-        CellStore(scratch / "cell"),
-    )
+    spec = CellSpec("cell", config, {}, build(config.method, "method"))
+    services = Services(RecordingGateway(), VectorsAtHand(service.vectors), shared_objects(scratch / "artefacts"))
+    run = CellRun(spec, BenchmarkIndex.of(benchmark), services, CellStore(scratch / "cell"))
     found: dict[str, Forecast] = {}
-    for case, epoch in planned(benchmark, config.run.limit, 1):
+    for case, epoch in planned(benchmark, spec):
         if only is None or case.catalyst_id in only:
-            found[case.catalyst_id] = await run.method.forecast(case, run.context(case, epoch, []))
+            found[case.catalyst_id] = await spec.method.forecast(case, run.context(case, epoch, [], []))
     return found

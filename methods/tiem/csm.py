@@ -183,9 +183,7 @@ class SkillMemory:
         shown = [cases[name] for name in sampled]
         prompt = render(STABILITY_TEMPLATE, skill=skill, cases=[_shown(r) for r in shown])
         messages: list[Message] = [{"role": "user", "content": prompt}]
-        reply = await tools.llm.complete(
-            messages, schema=STABILITY_SCHEMA, purpose="stability", stage="memory", max_tokens=MAX_TOKENS
-        )
+        reply = await tools.llm.complete(messages, schema=STABILITY_SCHEMA, purpose="stability", max_tokens=MAX_TOKENS)
         if not Status(reply.status).final:
             raise CallFailed(reply.status, reply.reason or f"stability of {key}: no reply")
         verdicts = {v["id"]: Verdict(v["verdict"]) for v in reply.value["verdicts"]} if reply.value else None

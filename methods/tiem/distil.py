@@ -91,7 +91,7 @@ async def distil(lesson: Lesson, tools: Tools, *, right: float, wrong: float) ->
         description_chars=DESCRIPTION_CHARS,
     )
     messages: list[Message] = [{"role": "user", "content": prompt}]
-    reply = await tools.llm.complete(messages, schema=SCHEMA, purpose="distill", stage="memory", max_tokens=MAX_TOKENS)
+    reply = await tools.llm.complete(messages, schema=SCHEMA, purpose="distill", max_tokens=MAX_TOKENS)
     if not Status(reply.status).final:
         raise CallFailed(reply.status, reply.reason or f"distillation of {resolved.case.catalyst_id}: no reply")
     case_id = resolved.case.catalyst_id

@@ -29,7 +29,7 @@ def test_golden(demo: Report, name: str) -> None:
 
 
 def test_layout(demo: Report) -> None:
-    tables = ("results", "pairs", "calibration_and_cost", "published", "audit", "cells")
+    tables = ("results", "pairs", "time_gate", "calibration_and_cost", "published", "audit", "cells")
     expected = {"report.html", "report.md", "report.json", "figures/accuracy_forest.svg", "figures/accuracy_forest.png"}
     expected |= {f"tables/{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
     assert {path.relative_to(demo.out).as_posix() for path in demo.out.rglob("*") if path.is_file()} == expected

@@ -1,0 +1,125 @@
+"""What is to be run: cells and the trainings they wait for, with the benchmark they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.config import CellConfig
+from harness.evidence import EvidenceIndex, ExperienceIndex, Gate
+from harness.method import Method
+from harness.records import DROPPED, Benchmark, CaseSet, Catalyst, Document
+
+
+@dataclass(frozen=True)
+class CellSpec:
+    """A cell, or the training of a memory: its name, configuration, identity and method.
+
+    Attributes:
+        kind: ``cells`` or ``memories``: the directory it is stored in, below the run directory.
+        learns: whether this run commits what it learns (training, and ``memory=online``).
+    """
+
+    name: str
+    config: CellConfig
+    identity: Mapping[str, Any]
+    method: Method
+    kind: Literal["cells", "memories"] = "cells"
+    learns: bool = False
+
+
+@dataclass(frozen=True)
+class TrainedMemory:
+    """Where a cell's memory comes from: a training of this session, or a file that someone shared."""
+
+    training: Job | None
+    file: Path | None
+
+    @property
+    def name(self) -> str:
+        if self.training:
+            return self.training.spec.name
+        return str(self.file)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell with the benchmark it runs on, and the memory it starts from (None for a method that does not learn)."""
+
+    spec: CellSpec
+    benchmark: Benchmark
+    memory: TrainedMemory | None = None
+
+    @cached_property
+    def plan(self) -> list[tuple[Catalyst, int]]:
+        """The (catalyst, epoch) pairs to forecast."""
+        return planned(self.benchmark, self.spec)
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, and what to do."""
+
+    cell: str
+    status: str
+    counts: Mapping[str, int]
+    n: int
+    resumed: int
+    reason: str | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True)
+class BenchmarkIndex:
+    """A benchmark ready to be viewed as of any catalyst; built once a process."""
+
+    benchmark: Benchmark
+    evidence: EvidenceIndex
+    experience: Mapping[str, ExperienceIndex] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> BenchmarkIndex:
+        """Sort, remove copies, and find every past case's focal document."""
+        evaluation = EvidenceIndex(benchmark.evaluation.corpus, benchmark.drop_copies)
+        past = benchmark.experience
+        learned = [(past, EvidenceIndex(past.corpus, benchmark.drop_copies))] if past else []
+        experience = {
+            "none": ExperienceIndex(),
+            "frozen": ExperienceIndex(*learned),
+            "online": ExperienceIndex(*learned, (benchmark.evaluation, evaluation)),
+        }
+        return cls(benchmark, evaluation, experience)
+
+    def focal(self, case: Catalyst) -> Document | None:
+        """The focal document of ``case``."""
+        return self.evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal()
+
+
+def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
+    """The forecasts of a run in order of decision time: the first ``run.limit`` catalysts, each ``run.epochs`` times.
+
+    Catalysts inside the deadband are never scored, so they are not asked. A training leaves out cases without a focal
+    document, and is limited by its learner's ``train_limit``.
+    """
+    cases = benchmark.evaluation
+    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
+    if spec.kind == "memories":
+        learner = spec.method.learner()
+        limit = learner.train_limit if learner else None
+        evidence = EvidenceIndex(cases.corpus, benchmark.drop_copies)
+        return [(c, 0) for c in asked[:limit] if evidence.as_of(c.stock_id, c.time, Gate.STRICT).focal() is not None]
+    return [(case, epoch) for case in asked[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
+
+
+def training_benchmark(benchmark: Benchmark, experience: CaseSet) -> Benchmark:
+    """The experience split as something to be run: its cases are forecast and learned from, nothing precedes them."""
+    return Benchmark(
+        name=experience.name,
+        evaluation=experience,
+        experience=None,
+        drop_copies=benchmark.drop_copies,
+        files=benchmark.files,
+    )

@@ -1,0 +1,191 @@
+"""A run that learns: forecasts, lessons and commits, each as soon as what it depends on is done, commits in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from harness.errors import HarnessError
+from harness.gateway.result import Stopped
+from harness.jobs import BenchmarkIndex, CellSpec
+from harness.memory import CommitKey
+from harness.memory_actor import MemoryClient, review_key
+from harness.method import Learner, Lesson, Tools
+from harness.records import Call, Catalyst, Forecast, ResolvedCase
+from harness.rows import Row, forecast_of
+from harness.schedule import Chronology, Step
+
+log = logging.getLogger(__name__)
+_ENOUGH = (-1, "")
+"""Taken from the queue of free forecasts: there will be no more. Before all others, for the run is to end at once."""
+
+
+class FrontProgress(Protocol):
+    """Where a learning run stands: the time before which all is learned, and how many forecasts are free or under way."""
+
+    in_flight: int
+    frontier: datetime | None
+    front: int
+
+
+class LearningCell(Protocol):
+    """What learning needs of the cell that it is a part of."""
+
+    @property
+    def spec(self) -> CellSpec: ...
+    @property
+    def progress(self) -> FrontProgress: ...
+    @property
+    def ending(self) -> asyncio.Event: ...
+    @property
+    def index(self) -> BenchmarkIndex: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def memory(self) -> MemoryClient: ...
+    async def forecast(self, case: Catalyst, epoch: int) -> Forecast | None: ...
+    def tools(self, calls: list[Call]) -> Tools: ...
+    def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
+    def give_up_on(self, rest: list[tuple[Catalyst, int]]) -> None: ...
+    def fail(self, error: HarnessError) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Learning:
+    """One learning run over the cases of a plan; rows that are ``finished`` are not asked again."""
+
+    def __init__(self, cell: LearningCell, plan: list[tuple[Catalyst, int]], finished: dict[str, Row]) -> None:
+        learner = cell.spec.method.learner()
+        if learner is None:
+            raise ValueError(f"{cell.spec.name}: the method has no memory to learn with")
+        self._cell = cell
+        self._learner: Learner = learner
+        self._finished = finished
+        self._cases = {case.catalyst_id: case for case, _ in plan}
+        outcomes = cell.index.benchmark.evaluation.outcomes
+        self._resolved = {
+            name: ResolvedCase(case, outcomes[name], cell.index.focal(case)) for name, case in self._cases.items()
+        }
+        self._chronology = Chronology(
+            steps_of(list(self._resolved.values()), learner), [(c.time.instant, n) for n, c in self._cases.items()]
+        )
+        self._free: asyncio.PriorityQueue[tuple[int, str]] = asyncio.PriorityQueue()
+        self._proposals: dict[str, asyncio.Future[Any]] = {}
+        self._committed: set[str] = set()
+        self._asked: set[str] = set()
+        self._left = len(self._cases)
+
+    async def run(self) -> None:
+        """Until all is forecast and committed, or the cell is ending."""
+        loop = asyncio.get_running_loop()
+        self._proposals = {name: loop.create_future() for name in self._cases}
+        self._committed = await self._cell.memory.committed()
+        self._release()
+        workers = [asyncio.create_task(self._work()) for _ in range(min(self._cell.width, len(self._cases)))]
+        others = [asyncio.create_task(self._commit_in_order()), asyncio.create_task(self._end_early(len(workers)))]
+        try:
+            await asyncio.gather(*workers)
+            if not self._cell.ending.is_set():
+                await others[0]
+        finally:
+            for task in (*others, *workers):
+                task.cancel()
+            await asyncio.gather(*others, *workers, return_exceptions=True)
+        self._cell.give_up_on([(c, 0) for n, c in self._cases.items() if n not in self._asked | self._finished.keys()])
+
+    async def _work(self) -> None:
+        while self._left and not self._cell.ending.is_set():
+            item = await self._free.get()
+            if item == _ENOUGH:
+                return
+            name = item[1]
+            learned, proposal = await self._forecast_and_propose(name)
+            if not learned:
+                return
+            self._proposals[name].set_result(proposal)
+            self._left -= 1
+            if not self._left:
+                for _ in range(self._cell.width):
+                    self._free.put_nowait(_ENOUGH)
+
+    async def _forecast_and_propose(self, name: str) -> tuple[bool, Any]:
+        """(True, what the case teaches), or (False, None) if the run ends before it can be learned from."""
+        row = self._finished.get(name)
+        if row is None:
+            self._asked.add(name)
+        forecast = forecast_of(row) if row else await self._cell.forecast(self._cases[name], 0)
+        if forecast is None:
+            return False, None
+        if not forecast.status.final:
+            self._cell.fail(HarnessError(f"learning cannot go past {name}: {forecast.status} ({forecast.reason})"))
+            return False, None
+        if name in self._committed:
+            return True, None
+        calls: list[Call] = []
+        try:
+            lesson = Lesson(self._resolved[name], forecast)
+            return True, await self._learner.propose(lesson, self._cell.tools(calls))
+        except Stopped:
+            self._cell.stop()
+        except HarnessError as error:
+            self._cell.fail(error)
+        finally:
+            self._cell.record_calls(name, calls)
+        return False, None
+
+    async def _commit_in_order(self) -> None:
+        try:
+            while (step := self._chronology.next_step) is not None:
+                key = step.key
+                proposal = await self._proposals[key.record_id] if step.decision is not None else None
+                if key.record_id not in self._committed:
+                    calls = await (
+                        self._cell.memory.review(key, self._known(key))
+                        if step.decision is None
+                        else self._cell.memory.commit(key, proposal)
+                    )
+                    self._cell.record_calls(key.record_id if step.decision else None, calls)
+                self._chronology.commit()
+                self._release()
+        except HarnessError as error:
+            self._cell.fail(error)
+        except Exception as error:
+            log.exception("%s: commit", self._cell.spec.name)
+            self._cell.fail(HarnessError(f"a bug in learning: {type(error).__name__}: {error}"))
+            raise
+
+    def _known(self, key: CommitKey) -> list[ResolvedCase]:
+        """Cases resolved before a review, those of the experience split included, in the order they became known."""
+        past = [r for r in self._cell.index.experience["frozen"].cases if r.focal is not None]
+        return sorted(
+            (r for r in [*past, *self._resolved.values()] if r.outcome.resolve_at < key.valid_from), key=commit_key
+        )
+
+    async def _end_early(self, workers: int) -> None:
+        await self._cell.ending.wait()
+        for _ in range(workers):
+            self._free.put_nowait(_ENOUGH)
+
+    def _release(self) -> None:
+        for item in self._chronology.free():
+            self._free.put_nowait(item)
+        progress = self._cell.progress
+        progress.frontier, progress.front = self._chronology.frontier, self._free.qsize() + progress.in_flight
+
+
+def commit_key(resolved: ResolvedCase) -> CommitKey:
+    """Order of commits: (resolve time, decision time, catalyst id). No outcome counts as known before its own decision."""
+    case = resolved.case
+    return CommitKey(max(resolved.outcome.resolve_at, case.time.instant), case.time.instant, case.catalyst_id)
+
+
+def steps_of(cases: Sequence[ResolvedCase], learner: Learner) -> list[Step]:
+    """The commits of a run over ``cases``: one a case, and the learner's reviews in between."""
+    steps = [Step(commit_key(resolved), resolved.case.time.instant) for resolved in cases]
+    if not steps:
+        return []
+    first, last = min(s.key.decision_time for s in steps), max(s.key.valid_from for s in steps)
+    return [*steps, *(Step(review_key(at), None) for at in learner.review_times(first, last))]

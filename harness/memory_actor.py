@@ -1,0 +1,189 @@
+"""The Ray side of a memory: one actor a benchmark holds its log; killed, it is rebuilt from the journal with nothing lost.
+
+A commit is one line of an append-only journal, written before the log in memory changes. A record that is on file is not
+committed again, so a call that Ray repeats after a restart does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import ray
+
+from harness.calls import CallingLLM, Chat, Embedding
+from harness.clock import Stamp
+from harness.errors import DataError
+from harness.evidence import Gate
+from harness.memory import MEMORY_SCHEMA, Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
+from harness.method import Learner, Tools, Vectors
+from harness.records import Call, ResolvedCase
+from harness.remote import unwrapped
+from harness.vectors import VectorsAtHand
+
+
+def read_journal(path: Path) -> list[MemoryOp]:
+    """The operations on file. A last line that a kill left unfinished is taken off: it was never acknowledged."""
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        os.truncate(path, len(whole))
+    return [op for line in whole.decode("utf-8", "surrogatepass").split("\n")[:-1] for op in loads(line)]
+
+
+def write_memory(path: Path, log: MemoryLog) -> None:
+    """Export ``log`` as one Parquet file, its hash in the file's metadata."""
+    table = pa.Table.from_pylist(log.rows(), schema=MEMORY_SCHEMA.with_metadata({"log_sha256": log.sha256()}))
+    temporary = path.with_name(f".{path.name}.tmp")
+    pq.write_table(table, temporary, compression="zstd")
+    temporary.replace(path)
+
+
+def read_memory(path: Path) -> MemoryLog:
+    """A trained memory from its Parquet file.
+
+    Raises:
+        DataError: not such a file, or its operations do not have the hash that it states.
+    """
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path}: not a memory file ({error})") from None
+    if not set(MEMORY_SCHEMA.names) <= set(table.schema.names):
+        raise DataError(f"{path}: not a memory file: it needs the columns {', '.join(MEMORY_SCHEMA.names)}")
+    log = MemoryLog(ops_of(table.to_pylist()))
+    stated = (table.schema.metadata or {}).get(b"log_sha256", b"").decode()
+    if stated and stated != log.sha256():
+        raise DataError(f"{path}: the operations do not match the hash stated in the file; it was altered or cut")
+    return log
+
+
+class MemoryActor:
+    """Holds one log: a trained memory, if any, and what this run has learned since."""
+
+    def __init__(
+        self, learner: Learner, trained: str | None, journal: str | None, chat: Chat | None, embed: Embedding
+    ) -> None:
+        self._learner = learner
+        self._journal = Path(journal) if journal else None
+        self._log = read_memory(Path(trained)) if trained else MemoryLog()
+        for op in read_journal(self._journal) if self._journal else []:
+            self._log.replay(op)
+        self._chat = chat
+        self._embedding = VectorsAtHand(embed)
+        self._order = asyncio.Lock()
+
+    async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
+        """The learner's answer from the state as of ``decision`` (``strict``) or from the final one (``paper``, ``off``)."""
+        strict = gate is Gate.STRICT
+        state = self._log.state_at(decision.instant) if strict else self._log.final_state()
+        return await self._learner.recall(state, question, decision, gate, self._tools([]))
+
+    async def commit(self, key: CommitKey, proposal: Any) -> list[Call]:
+        """Apply ``proposal`` (None: nothing was learned) and put it on file; the calls made for it."""
+        calls: list[Call] = []
+        async with self._order:
+            if key.record_id not in self._log:
+                state = self._log.final_state()
+                changes: list[Change] = []
+                if proposal is not None:
+                    changes = await self._learner.apply(state, proposal, key.valid_from, self._tools(calls))
+                self._write(key, changes)
+        return calls
+
+    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> list[Call]:
+        """The learner's review at ``key.valid_from``, from the cases ``known`` by then."""
+        calls: list[Call] = []
+        async with self._order:
+            if key.record_id not in self._log:
+                state = self._log.final_state()
+                self._write(key, await self._learner.review(state, key.valid_from, known, self._tools(calls)))
+        return calls
+
+    async def committed(self) -> set[str]:
+        """Ids of the records on file."""
+        return {op.key.record_id for op in self._log.ops}
+
+    async def sha256(self) -> str:
+        return self._log.sha256()
+
+    async def export(self, path: str) -> None:
+        """Write memory.parquet."""
+        write_memory(Path(path), self._log)
+
+    def _write(self, key: CommitKey, changes: Sequence[Change]) -> None:
+        ops = self._log.prepare(key, changes)
+        if self._journal is None:
+            raise ValueError("this memory is frozen: it has no journal")
+        self._journal.parent.mkdir(parents=True, exist_ok=True)
+        with self._journal.open("a", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(dumps(ops) + "\n")
+        for op in ops:
+            self._log.replay(op)
+
+    def _tools(self, calls: list[Call]) -> Tools:
+        async def embed(texts: Sequence[str]) -> Vectors:
+            vectors, made = await self._embedding(texts)
+            calls.extend(made)
+            return vectors
+
+        return Tools(CallingLLM(self._chat, (0, 0), calls, "memory"), embed)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryClient:
+    """A picklable handle of a memory."""
+
+    actor: Any
+
+    async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
+        return await unwrapped(self.actor.recall.remote(question, decision, gate))
+
+    async def commit(self, key: CommitKey, proposal: Any) -> list[Call]:
+        calls: list[Call] = await unwrapped(self.actor.commit.remote(key, proposal))
+        return calls
+
+    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> list[Call]:
+        calls: list[Call] = await unwrapped(self.actor.review.remote(key, known))
+        return calls
+
+    async def committed(self) -> set[str]:
+        records: set[str] = await unwrapped(self.actor.committed.remote())
+        return records
+
+    async def sha256(self) -> str:
+        value: str = await unwrapped(self.actor.sha256.remote())
+        return value
+
+    async def export(self, path: Path) -> None:
+        await unwrapped(self.actor.export.remote(str(path)))
+
+
+def start_memory(
+    name: str, learner: Learner, trained: Path | None, journal: Path | None, chat: Chat | None, embed: Any
+) -> MemoryClient:
+    """The memory actor ``name`` of this session, started if it is not there. It restarts by itself, as often as it must."""
+    actor = ray.remote(MemoryActor).options(
+        name=f"memory:{name}",
+        get_if_exists=True,
+        num_cpus=0,
+        max_concurrency=1000,
+        max_restarts=-1,
+        max_task_retries=-1,
+    )
+    paths = [str(p) if p else None for p in (trained, journal)]
+    return MemoryClient(actor.remote(learner, *paths, chat, embed))
+
+
+def review_key(at: datetime) -> CommitKey:
+    """Where a review stands among the commits: before whatever becomes known at that instant."""
+    return CommitKey(at, datetime.min.replace(tzinfo=UTC), f"review:{at.isoformat()}")

@@ -1,0 +1,48 @@
+"""Questions that build the hypergraph: how they are put, and what their answers may do to a build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from harness.errors import CallFailed
+from harness.gateway.result import Completion
+from harness.method import LLM
+from harness.records import Status
+from methods.base import render
+
+SYSTEM = "tiem_build_system.j2"
+CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
+
+
+def json_object(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with exactly ``properties``."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+async def ask(
+    llm: LLM, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
+) -> Completion:
+    """Ask what ``template`` says of ``values``, as a call of the build.
+
+    The result is ok with a value, or the model answered something unusable: the caller records that and goes on without.
+
+    Raises:
+        CallFailed: the model could not be asked; what was to be built would be another thing without the answer.
+    """
+    messages = (
+        {"role": "system", "content": render(SYSTEM)},
+        {"role": "user", "content": render(template, **values)},
+    )
+    reply = await llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
+    if not Status(reply.status).final:
+        raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
+    return reply
+
+
+def content_key(*parts: Any) -> str:
+    """SHA-256 of JSON values: equal for equal contents, whatever the process."""
+    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

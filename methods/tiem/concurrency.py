@@ -1,0 +1,91 @@
+"""Concurrency of a build: the same work is done once, and never more of it at a time than the width says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from harness.gateway.result import Completion
+from harness.method import LLM, Message
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+
+class Once(Generic[K, V]):
+    """Results by key. Whoever asks for a key that is being worked on waits for that work.
+
+    A failure reaches everyone who waits for it and is then forgotten: the next one to ask tries again. Work goes on when one
+    of those who wait is cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[K, V] = {}
+        self._running: dict[K, asyncio.Task[V]] = {}
+
+    def put(self, key: K, value: V) -> None:
+        """Take a result from elsewhere (an earlier run)."""
+        self._done[key] = value
+
+    async def get(self, key: K, make: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """The result of ``key``, from ``make`` if there is none yet."""
+        if key in self._done:
+            return self._done[key]
+        task = self._running.get(key)
+        if task is None:
+            task = asyncio.create_task(make())
+            self._running[key] = task
+            task.add_done_callback(lambda ended: self._land(key, ended))
+        return await asyncio.shield(task)
+
+    def _land(self, key: K, task: asyncio.Task[V]) -> None:
+        del self._running[key]
+        if not task.cancelled() and task.exception() is None:
+            self._done[key] = task.result()
+
+
+class BoundedLLM:
+    """A model that is asked at most so many questions at a time by all who share ``slots``."""
+
+    def __init__(self, llm: LLM, slots: asyncio.Semaphore) -> None:
+        self._llm = llm
+        self._slots = slots
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: Mapping[str, Any] | None,
+        purpose: str,
+        essential: tuple[str, ...] | None = None,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """See ``harness.method.LLM``."""
+        async with self._slots:
+            return await self._llm.complete(
+                messages, schema=schema, purpose=purpose, essential=essential, max_tokens=max_tokens
+            )
+
+
+async def bounded_map(work: Callable[[A], Awaitable[V]], items: Iterable[A], width: int) -> list[V]:
+    """``work`` of every item, in the order of the items, at most ``width`` at a time.
+
+    The first failure ends it: nothing new is begun, what is under way is cancelled.
+    """
+    listed = list(items)
+    found: dict[int, V] = {}
+    queue = iter(enumerate(listed))
+
+    async def worker() -> None:
+        for number, item in queue:
+            found[number] = await work(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(width, len(listed))):
+                group.create_task(worker())
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [found[number] for number in range(len(listed))]

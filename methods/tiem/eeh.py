@@ -1,0 +1,122 @@
+"""The Event-Evidence Hypergraph (EEH) of one corpus: propositions, episodes and themes as of any decision (tiem.md §3).
+
+Under ``strict`` each tier at T is what a build on the corpus cut at T would give. Nothing is built per decision for that:
+a chunk, a window and a cluster are judged once for what they say, so two decisions that see the same windows share their
+verdicts, and only the newest window of a stock, which may still be open, is asked about anew as it grows. Under ``paper``
+and ``off`` the tiers are built once over the whole corpus, and ``paper`` leaves out what ends at T or later.
+
+The rule that there are no themes below 50 episodes counts, under ``strict``, the episodes as they stood at the newest close of
+the grid before T: like the themes themselves it changes at closes only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+
+from harness.clock import retrievable_at
+from harness.evidence import EvidenceView, Gate
+from harness.method import LLM, Context
+from harness.records import Document
+from methods.base import template_sha256
+from methods.tiem import episodes, extraction, theme_tier
+from methods.tiem.artefacts import Artefacts
+from methods.tiem.asking import SYSTEM, content_key
+from methods.tiem.build import Builder, World
+from methods.tiem.concurrency import BoundedLLM, Once
+from methods.tiem.records import Episode, Proposition, Theme
+from methods.tiem.settings import EehSettings
+from methods.tiem.theme_tier import newest_close
+from methods.tiem.themes import ClusterRule, auto_min_industries
+
+TEMPLATES = (
+    SYSTEM, extraction.TEMPLATE, episodes.TEST, episodes.DESCRIBE, theme_tier.TEST, theme_tier.CLASSIFY,
+)  # fmt: skip
+"""Prompts of the build: part of the identity of a method that uses it."""
+
+CALLS_AT_ONCE = 64
+"""Questions of one build under way at a time; the gateway's own limits apply on top."""
+
+
+def eeh_of(ctx: Context, settings: EehSettings) -> Eeh:
+    """The hypergraph of the corpus behind ``ctx``: one for all cells of a process with its backbone and embedder."""
+    prompts = {name: template_sha256(name) for name in TEMPLATES}
+    key = content_key(ctx.evidence.corpus_key, settings.model_dump(mode="json"), prompts)
+    return ctx.shared(f"eeh-{key}", lambda directory: Eeh(settings, directory))
+
+
+class Eeh:
+    """The hypergraph. Every method takes the context of a decision and answers as of its T under its gate."""
+
+    def __init__(self, settings: EehSettings, directory: Path) -> None:
+        """Take up what is in ``directory`` (Parquet parts of earlier builds with the same content key)."""
+        self.artefacts = Artefacts(directory)
+        self._settings = settings
+        self._builder = Builder(settings, self.artefacts)
+        self._visible: Once[datetime | None, list[Theme]] = Once()
+        self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
+        self._active = 0
+
+    async def propositions(self, document: Document, stock: str, ctx: Context) -> tuple[Proposition, ...]:
+        """Propositions of ``document`` filed under ``stock``, in the order of its text.
+
+        The caller is to ask only for documents that ``ctx.evidence`` gave it.
+
+        Raises:
+            CallFailed: the model could not be asked. So for all methods of this class.
+        """
+        return await self.propositions_of([document], stock, ctx)
+
+    async def propositions_of(self, documents: Sequence[Document], stock: str, ctx: Context) -> tuple[Proposition, ...]:
+        """As ``propositions``, of several documents in the given order."""
+        async with self._working(ctx) as llm:
+            return await self._builder.propositions([(document, stock) for document in documents], llm)
+
+    async def episodes(self, stock: str, ctx: Context) -> list[Episode]:
+        """Episodes of ``stock`` that a forecast at T may retrieve, oldest first."""
+        view = ctx.evidence.build_on()
+        async with self._working(ctx) as llm:
+            windows = await self._builder.windows(view, [stock], llm)
+            found = await self._builder.episodes(windows, view, llm)
+        if ctx.gate is Gate.PAPER:
+            return [e for e in found if retrievable_at(e.end, ctx.evidence.decision)]
+        return found
+
+    async def themes(self, ctx: Context) -> list[Theme]:
+        """Themes that a forecast at T may retrieve, of whatever stocks; those of most stocks × episodes first."""
+        view, decision = ctx.evidence.build_on(), ctx.evidence.decision
+        async with self._working(ctx) as llm:
+            world = self._world(view, llm, ctx)
+            if ctx.gate is Gate.STRICT:
+                close = newest_close(decision, self._settings.theme_days, self._settings.theme_step)
+                return list(await self._visible.get(close, lambda: self._builder.themes_as_of(close, world)))
+            found = await self._visible.get(None, lambda: self._builder.themes_of_all(world))
+        return [t for t in found if ctx.gate is Gate.OFF or retrievable_at(t.end, decision)]
+
+    def _world(self, view: EvidenceView, llm: LLM, ctx: Context) -> World:
+        industries = {stock_id: stock.industry for stock_id, stock in view.index.stocks.items()}
+        least = self._settings.min_industries
+        if least == "auto":
+            least = auto_min_industries(industries)
+            if least == 0:
+                ctx.warn("no stock of this benchmark has an industry: themes need none here (min_industries: auto)")
+        rule = ClusterRule(
+            max_size=self._settings.max_theme_episodes, min_stocks=self._settings.min_stocks, min_industries=least
+        )
+        return World(view, industries, rule, llm, ctx.embed)
+
+    @asynccontextmanager
+    async def _working(self, ctx: Context) -> AsyncIterator[LLM]:
+        """The model, bounded. Whoever ends last writes what is not yet on disk; everyone hears of the failures so far."""
+        self._active += 1
+        try:
+            yield BoundedLLM(ctx.build_llm, self._slots)
+        finally:
+            self._active -= 1
+            if not self._active:
+                self.artefacts.flush()
+            for notice in self.artefacts.notices:
+                ctx.warn(notice)

@@ -1,0 +1,214 @@
+"""Learning runs with a toy learner, in one process: whatever the width, the delays, a stop or a kill, the result is one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from harness.calls import no_embedder
+from harness.cell import CellRun, Services, shared_objects
+from harness.clock import Stamp
+from harness.errors import CallFailed
+from harness.evidence import Gate
+from harness.jobs import BenchmarkIndex, CellResult, CellSpec, training_benchmark
+from harness.memory import Change, State
+from harness.memory_actor import MemoryActor, MemoryClient
+from harness.method import Context, Lesson, Tools
+from harness.records import Benchmark, Catalyst, Forecast, Status
+from harness.schedule import Chronology
+from harness.store import CellStore
+from methods.base import BaseMethod
+from tests.support import benchmark_of, config_of
+
+CONFIG = config_of("method=always_positive", "memory=online")
+
+
+class Counting(BaseMethod):
+    """Forecasts from how many positive outcomes it remembers; so every commit changes every later forecast."""
+
+    uses_llm: ClassVar[bool] = False
+    train_limit: int | None = None
+    fail_at: str | None = None
+
+    def learner(self) -> Counting:
+        return self
+
+    async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
+        assert ctx.memory is not None
+        await asyncio.sleep(DELAYS.random() * 0.003)
+        seen, positive = await ctx.memory.recall(case.catalyst_type)
+        prob = (positive + 1) / (seen + 2)
+        return Forecast(Status.OK, prob, rationale=f"{positive} of {seen}", prompt_sha256=f"{positive}/{seen}")
+
+    async def propose(self, lesson: Lesson, tools: Tools) -> Any:
+        await asyncio.sleep(DELAYS.random() * 0.003)
+        name = lesson.resolved.case.catalyst_id
+        if name == self.fail_at:
+            raise CallFailed("provider", "the endpoint is down")
+        return {"id": name, "label": lesson.resolved.outcome.label, "said": lesson.forecast.prob_positive}
+
+    async def apply(self, state: State, proposal: Any, at: datetime, tools: Tools) -> list[Change]:
+        return [Change("put", proposal["id"], json.dumps({**proposal, "before": len(state)}, sort_keys=True))]
+
+    async def recall(self, state: State, question: Any, decision: Stamp, gate: Gate, tools: Tools) -> Any:
+        values = [json.loads(v) for k, v in state.items() if not k.startswith("review")]
+        return len(values), sum(v["label"] == "positive" for v in values)
+
+    def review_times(self, first: datetime, last: datetime) -> list[datetime]:
+        return [first + (last - first) / 2]
+
+    async def review(self, state: State, at: datetime, known: Sequence[Any], tools: Tools) -> list[Change]:
+        return [Change("review", f"review{at.isoformat()}", json.dumps([len(state), len(known)]))]
+
+
+DELAYS = random.Random(0)
+
+
+class LocalMemory(MemoryClient):
+    """A memory without Ray: the actor's own code in this process."""
+
+    def __init__(self, actor: MemoryActor) -> None:
+        object.__setattr__(self, "actor", actor)
+
+    async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
+        return await self.actor.recall(question, decision, gate)
+
+    async def commit(self, key: Any, proposal: Any) -> Any:
+        return await self.actor.commit(key, proposal)
+
+    async def review(self, key: Any, known: Any) -> Any:
+        return await self.actor.review(key, known)
+
+    async def committed(self) -> set[str]:
+        return await self.actor.committed()
+
+    async def sha256(self) -> str:
+        return await self.actor.sha256()
+
+    async def export(self, path: Path) -> None:
+        await self.actor.export(str(path))
+
+
+def sample() -> Benchmark:
+    bench = benchmark_of(config_of("benchmark=sample"))
+    assert bench.experience is not None
+    return training_benchmark(bench, bench.experience)
+
+
+SAMPLE = sample()
+INDEX = BenchmarkIndex.of(SAMPLE)
+
+
+def learn(
+    directory: Path, width: int = 8, seed: int = 0, stop_after: int | None = None, **knobs: Any
+) -> tuple[CellResult, str, list[tuple[Any, ...]]]:
+    """Train on the sample's experience; (how it ended, hash of the log, forecasts)."""
+
+    async def run() -> tuple[CellResult, str]:
+        DELAYS.seed(seed)
+        method = Counting(name="counting", **knobs)
+        memory = LocalMemory(MemoryActor(method, None, str(directory / "memory.jsonl"), None, no_embedder))
+        services = Services(None, no_embedder, shared_objects(directory / "artefacts"), memory)
+        backbone = CONFIG.backbone.model_copy(update={"max_in_flight": width})
+        config = CONFIG.model_copy(update={"backbone": backbone})
+        spec = CellSpec("training", config, {}, method, kind="memories", learns=True)
+        cell = CellRun(spec, INDEX, services, CellStore(directory))
+        task = asyncio.create_task(cell.run())
+        while stop_after is not None and sum(cell.progress.done.values()) < stop_after and not task.done():
+            await asyncio.sleep(0.001)
+        if stop_after is not None:
+            cell.stop()
+        return await task, await memory.sha256()
+
+    result, sha = asyncio.run(run())
+    rows = [(r["catalyst_id"], r["prob_positive"], r["rationale"]) for r in CellStore(directory).export()]
+    return result, sha, rows
+
+
+@pytest.fixture(scope="module")
+def one_at_a_time(tmp_path_factory: pytest.TempPathFactory) -> tuple[CellResult, str, list[tuple[Any, ...]]]:
+    return learn(tmp_path_factory.mktemp("one"), width=1)
+
+
+def test_one_at_a_time_is_complete_and_learns(one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]]) -> None:
+    result, _, rows = one_at_a_time
+    assert result.status == "complete"
+    assert len({row[2] for row in rows}) > 20, "forecasts that never differ would prove nothing about the order of work"
+
+
+@pytest.mark.parametrize(("width", "seed"), [(2, 1), (8, 2), (64, 3), (64, 4)])
+def test_any_width_and_any_delay_gives_the_same(
+    tmp_path: Path, one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]], width: int, seed: int
+) -> None:
+    assert learn(tmp_path, width, seed)[1:] == one_at_a_time[1:]
+
+
+@pytest.mark.parametrize("stop_after", [1, 20, 50])
+def test_stopped_and_resumed_gives_the_same(
+    tmp_path: Path, one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]], stop_after: int
+) -> None:
+    first, _, _ = learn(tmp_path, 8, 5, stop_after=stop_after)
+    assert first.status == "incomplete"
+    again, sha, rows = learn(tmp_path, 8, 6)
+    assert again.status == "complete"
+    assert again.resumed > 0
+    assert (sha, rows) == one_at_a_time[1:]
+
+
+def test_a_journal_cut_in_the_middle_of_a_line_gives_the_same(
+    tmp_path: Path, one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]]
+) -> None:
+    learn(tmp_path, 8, 7, stop_after=40)
+    journal = tmp_path / "memory.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-9])
+    assert learn(tmp_path, 8, 8)[1:] == one_at_a_time[1:]
+
+
+def test_a_lesson_that_fails_for_want_of_an_endpoint_stops_the_run_and_the_next_goes_on(
+    tmp_path: Path, one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]]
+) -> None:
+    name = one_at_a_time[2][30][0]
+    failed, _, _ = learn(tmp_path, 8, 9, fail_at=name)
+    assert failed.status == "failed"
+    assert "the endpoint is down" in str(failed.reason)
+    assert learn(tmp_path, 8, 10)[1:] == one_at_a_time[1:]
+
+
+def test_a_scheduler_that_frees_forecasts_too_early_is_caught(
+    tmp_path: Path, one_at_a_time: tuple[CellResult, str, list[tuple[Any, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted violation: everything is free at once. The forecasts are no longer those of one at a time."""
+    whole = Chronology.free
+
+    def everything(self: Chronology) -> list[tuple[int, str]]:
+        monkeypatch.setattr(Chronology, "frontier", None)
+        try:
+            return whole(self)
+        finally:
+            monkeypatch.undo()
+            monkeypatch.setattr(Chronology, "free", everything)
+
+    monkeypatch.setattr(Chronology, "free", everything)
+    assert learn(tmp_path, 64, 11)[1:] != one_at_a_time[1:]
+
+
+def test_commits_by_arrival_are_refused_by_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted violation: a chronology whose steps are in another order than their keys."""
+    build = Chronology.__init__
+
+    def shuffled(self: Chronology, steps: Any, forecasts: Any) -> None:
+        build(self, steps, forecasts)
+        random.Random(1).shuffle(self._steps)
+        self._waiting = [(datetime.min.replace(tzinfo=w[0].tzinfo), *w[1:]) for w in self._waiting]
+
+    monkeypatch.setattr(Chronology, "__init__", shuffled)
+    result, _, _ = learn(tmp_path, 64, 12)
+    assert result.status == "failed"
+    assert "comes after" in str(result.reason)
