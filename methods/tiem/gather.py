@@ -26,6 +26,7 @@ from methods.tiem.streams import (
     episode_passage,
     proposition_passage,
     skill_item,
+    statement_passage,
     theme_passage,
 )
 
@@ -113,7 +114,7 @@ async def streams_of(
     prior = await nearest_propositions(earlier, prior_query(case), ctx.embed, sizes.prior)
     chains = await nearest_episodes(episodes, about, ctx.embed, sizes.episodes)
     shared = await nearest_themes(themes, stock, about, ctx.embed, sizes.themes)
-    main["focal"] += [_item(proposition_passage(p, "focal")) for p in own]
+    main["focal"] += [_item(statement_passage(p)) for p in own]
     main["episode"] = [_item(episode_passage(hit.record, rank, hit.score)) for rank, hit in enumerate(chains, 1)]
     main["theme"] = [_item(theme_passage(hit.record, ctx.gate, rank, hit.score)) for rank, hit in enumerate(shared, 1)]
     main["prior"] = [_item(proposition_passage(h.record, "prior", rank, h.score)) for rank, h in enumerate(prior, 1)]

@@ -47,7 +47,8 @@ async def staged(case: Catalyst, ctx: Context, blocks: Mapping[str, Block], conc
     if whole.status is not Status.OK:
         return whole
     rationale = "\n".join(f"[{label}] {part.rationale or ''}" for label, part in zip(labels, parts, strict=True))
-    return replace(whole, prob_positive=fmean(p.prob_positive or 0.0 for p in parts), rationale=rationale)
+    probs = [part.prob_positive for part in parts if part.prob_positive is not None]
+    return replace(whole, prob_positive=fmean(probs), rationale=rationale)
 
 
 def inputs_of(blocks: Mapping[str, Block], names: Sequence[str], concurrent: Sequence[Passage]) -> forecasting.Inputs:

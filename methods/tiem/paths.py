@@ -81,13 +81,13 @@ async def by_vote(
     if not paths:
         return await otherwise()
     calls = [call for path in paths for call in path.calls]
-    lost = [call for call in calls if not call.status.final]
-    whole = replace(forecasting.merged(lost or calls), status=Status.OK, reason=None, shown=_shown(paths, blocks))
-    if lost:
-        return replace(whole, status=lost[0].status, reason=f"SCMR: {lost[0].reason}")
+    whole = replace(forecasting.merged(calls), shown=_shown(paths, blocks))
+    if not whole.status.final:
+        return replace(whole, reason=f"SCMR: {whole.reason}")
     prob = vote((path.skill.skill.stability, path.judgement) for path in paths)
-    if prob is not None:
-        return replace(whole, prob_positive=prob, rationale="\n".join(path.note for path in paths if path.note))
+    if prob is not None:  # an unusable reply is a path that abstains, not an unusable forecast
+        rationale = "\n".join(path.note for path in paths if path.note)
+        return replace(whole, status=Status.OK, reason=None, prob_positive=prob, rationale=rationale)
     joint = await otherwise()
     return replace(
         joint,

@@ -72,6 +72,11 @@ def _left(items: Sequence[Item], text: str, limit: int) -> tuple[Passage, ...]:
     return tuple(shown)
 
 
+def statement_passage(p: Proposition) -> Passage:
+    """A proposition of the focal document, shown below its dated text."""
+    return Passage(f"- {p.sentence}", proposition_source(p, "focal"))
+
+
 def proposition_passage(p: Proposition, kind: str, rank: int | None = None, score: float | None = None) -> Passage:
     """A proposition with the time of its document."""
     stamp = p.time.text if p.time else "unknown time"

@@ -52,9 +52,10 @@ class VectorTable:
 
     async def fetch(self, texts: Iterable[str], embed: Embed) -> None:
         """Have the vectors of ``texts``; only those not held are asked for."""
-        missing = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        missing = [text for text in texts if text not in self._rows]
         if missing:
-            self.add(missing, list(await embed(missing)))
+            distinct = list(dict.fromkeys(missing))
+            self.add(distinct, list(await embed(distinct)))
 
     def cosines(self, texts: Sequence[str], query: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         """Cosines of ``texts``, all of them held, with the unit vector ``query`` (d,), rounded to 6 decimals, shape (n,)."""
