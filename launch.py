@@ -27,7 +27,7 @@ from rich.console import Console
 import reports
 from harness.errors import ConfigError, HarnessError
 from harness.plan import Composed, make_jobs, validated
-from harness.run import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
+from harness.run import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
 from harness.store import RunDirectory
 
 os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's errors come to us, instead of being printed with half a traceback
@@ -95,11 +95,25 @@ def run(arguments: Sequence[str], console: Console) -> int:
         raise ConfigError(f"run.mode={configs[0].run.mode}: not available in this version; use run.mode=run")
     jobs = make_jobs(configs, lambda text: say(console, text))
     directory = RunDirectory(configs[0].run.dir)
-    result = run_jobs(jobs, directory, console, arguments)
-    report = reports.build([directory.path], directory.report)
-    reports.terminal_table(report)
+    directory.lock()
+    try:
+        result = run_jobs(jobs, directory, console, arguments)
+    except HarnessError as error:
+        say(console, f"error: {error}\n  what to do: run the same command again; finished rows are kept")
+        return EXIT_INCOMPLETE
+    reported = make_report(directory, console)
     tell_what_is_left(result, console)
-    return result.exit_code
+    return result.exit_code if reported else result.exit_code or EXIT_INCOMPLETE
+
+
+def make_report(directory: RunDirectory, console: Console) -> bool:
+    """Write the report and print its table; False if that is not possible, which changes nothing about the cells."""
+    try:
+        reports.terminal_table(reports.build([directory.path], directory.report))
+    except HarnessError as error:
+        say(console, f"no report: {error}")
+        return False
+    return True
 
 
 def tell_what_is_left(result: RunResult, console: Console) -> None:

@@ -100,7 +100,7 @@ class Folder:
             DataError: not JSON, or cut off.
         """
         try:
-            value = json.loads(text)
+            value = json.loads(text, object_pairs_hook=_object)
         except json.JSONDecodeError as error:
             place = f"line {line + error.lineno - 1}, column {error.colno}"
             raise DataError(f"{name}: invalid JSON at {place}: {error.msg}. Is the file complete?") from None
@@ -111,6 +111,15 @@ class Folder:
             if count:
                 self.warnings.append(f"{name}: {count} lone surrogates are replaced by U+FFFD.")
         return value
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object; a key that stands twice is refused, for one of its values would be lost without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} stands twice in one object")
+    return found
 
 
 def open_folder(parameters: Parameters) -> Folder:

@@ -44,7 +44,7 @@ class CaseFiles(BaseModel):
     market: _Text
     calendar: _Text | None = None
     convention: Convention
-    horizon: int = Field(ge=1, strict=True)
+    horizon: int = Field(ge=1, le=250, strict=True)
     event: Paths = (None,)
     stocks: Paths = (None,)
     prices: Paths = (None,)

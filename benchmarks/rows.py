@@ -136,14 +136,14 @@ class Row:
         return float(value)
 
     def optional_count(self, field: str) -> int | None:
-        """A whole number of at least 1, or None where missing.
+        """A whole number from 1 to 250, or None where missing.
 
         Raises:
             RowError: anything else.
         """
         value = self.get(field)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise self.error(field, "must be a whole number of sessions, at least 1")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 250):
+            raise self.error(field, "must be a whole number of sessions, 1 to 250")
         return value
 
     def stamp(self, field: str, tz: str) -> Stamp:

@@ -256,7 +256,10 @@ class CellRun:
             rows, evidence, calls = self._rows, self._evidence, self._calls
             self._rows, self._evidence, self._calls = [], [], []
             if rows or calls:
-                await asyncio.to_thread(self._store.append, rows, evidence, calls)
+                try:
+                    await asyncio.to_thread(self._store.append, rows, evidence, calls)
+                except HarnessError as error:  # a full disk: nothing is lost, the replies are in the cache
+                    self.fail(error)
 
     async def _conclude(self, plan: Plan) -> CellResult:
         memory = self._services.memory
@@ -309,7 +312,7 @@ class CellRun:
         elif self._budget is not None or counts[Status.BUDGET]:
             status, reason = "incomplete", f"budget reached: {n - done} of {n} forecasts left"
             remedy = f"raise run.budget_usd (it counts what this run directory has spent), then {again}"
-        elif self._stopping:
+        elif self._stopping and done < n:
             status, reason, remedy = "incomplete", f"interrupted: {n - done} of {n} forecasts left", again
         elif done < n:
             kinds = ", ".join(f"{number} {s}" for s, number in sorted(counts.items()) if not Status(s).final)

@@ -49,7 +49,7 @@ class ContextSettings(_Strict):
 class RunSettings(_Strict):
     """How to run, as opposed to what (only ``seed`` is part of a cell's identity)."""
 
-    dir: str = "runs"
+    dir: str = Field(default="runs", min_length=1)
     limit: PositiveInt | None = None
     mode: Literal["run", "estimate", "check"] = "run"
     seed: int = Field(default=0, ge=0)

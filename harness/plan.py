@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ def validated(composed: Iterable[Composed]) -> list[CellConfig]:
     for path, values in (
         ("run.dir", {c.run.dir for c in configs}),
         ("run.mode", {c.run.mode for c in configs}),
+        ("run.budget_usd", {c.run.budget_usd for c in configs}),
         ("cluster", {digest(c.cluster.model_dump()) for c in configs}),
     ):
         if len(values) > 1:
@@ -88,7 +89,10 @@ class _Plan:
             raise ConfigError("run.epochs: memory=online learns from each catalyst once; use run.epochs=1")
         identity = cell_identity(config, benchmark, method.fingerprint(), trained)
         spec = CellSpec(cell_name(config, identity), config, identity, method, learns=learns)
-        self.jobs.setdefault(spec.name, Job(spec, benchmark, memory))
+        job = Job(_widest(spec, self.jobs.get(spec.name)), benchmark, memory)
+        if not job.plan:
+            raise ConfigError(f"benchmark {config.benchmark.name}: no catalyst is left to forecast (all are dropped)")
+        self.jobs[spec.name] = job
 
     def _benchmark(self, config: CellConfig) -> Benchmark:
         key = digest([config.benchmark.model_dump(mode="json", by_alias=True), config.resolve])
@@ -110,7 +114,7 @@ class _Plan:
         if method.uses_embedder and config.embedder.name == "hashing" and not config.backbone.rehearsal:
             self._warn_once("embedder=hashing sees shared spelling, not meaning; the paper's is embedder=openai")
         if method.uses_llm:
-            check_prices(config.backbone, config.run.budget_usd)
+            check_prices(config.backbone, config.run.budget_usd is not None)
             if not (config.backbone.rehearsal and config.backbone.base_url is None):
                 config.backbone.api_key()  # raises now if its variable is not set
 
@@ -145,6 +149,16 @@ class _Plan:
             spec = CellSpec(name, of_training, identity, learner, kind="memories", learns=True)
             self._trainings[key] = Job(spec, training_benchmark(benchmark, experience))
         return self._trainings[key]
+
+
+def _widest(spec: CellSpec, other: Job | None) -> CellSpec:
+    """Of two runs of one cell, the one that asks for more: a sweep over run.limit or run.epochs is a sweep over its rows."""
+    if other is None:
+        return spec
+    one, two = spec.config.run, other.spec.config.run
+    limit = None if one.limit is None or two.limit is None else max(one.limit, two.limit)
+    run = one.model_copy(update={"limit": limit, "epochs": max(one.epochs, two.epochs)})
+    return replace(spec, config=spec.config.model_copy(update={"run": run}))
 
 
 def content_sha256(cases: CaseSet, drop_copies: bool) -> str:

@@ -53,13 +53,8 @@ class RunResult:
 
 
 def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, command: Sequence[str]) -> RunResult:
-    """Run what is missing of ``jobs``; cells whose rows are all there start nothing.
-
-    Raises:
-        ConfigError: the directory is not writable or another run holds it.
-    """
+    """Run what is missing of ``jobs`` in a locked directory; cells whose rows are all there start nothing."""
     started = datetime.now(UTC)
-    directory.lock()
     display = ProgressDisplay(console)
     answered = {job.spec.name: _answered(job, directory) for job in jobs}
     for job in jobs:

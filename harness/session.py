@@ -20,8 +20,7 @@ import ray
 
 from harness.cell import Progress
 from harness.config import ClusterSettings, digest
-from harness.errors import HarnessError
-from harness.gateway.actor import start_gateway
+from harness.gateway.actor import SharedPurse, start_gateway
 from harness.gateway.client import GatewayClient
 from harness.jobs import CellResult, Job, TrainedMemory
 from harness.progress import ProgressDisplay
@@ -53,6 +52,7 @@ class Session:
         self._exit = ExitStack()
         self._gateways: dict[str, GatewayClient] = {}
         self._embedders: dict[str, EmbedClient] = {}
+        self._budget: SharedPurse | None = None
         self._progress: dict[str, Progress] = {}
         self.interrupted = False
         self.resources: dict[str, float] = {}
@@ -127,12 +127,17 @@ class Session:
     def _result(self, reference: Any, job: Job) -> CellResult:
         try:
             result: CellResult = ray.get(reference)
-        except (ray.exceptions.RayError, HarnessError) as error:
-            remedy = "run the same command again: finished rows are kept"
-            return CellResult(job.spec.name, "failed", {}, 0, 0, f"{type(error).__name__}: {error}", remedy)
+        except ray.exceptions.RayTaskError as error:
+            return self._failed(job, str(error.cause).strip() or type(error.cause).__name__)
+        except ray.exceptions.RayError as error:
+            return self._failed(job, f"a process of the session died ({type(error).__name__})")
         note = f": {result.reason}" if result.reason else ""
         self._display.say(f"{result.status:10} {result.cell}{note}")
         return result
+
+    def _failed(self, job: Job, why: str) -> CellResult:
+        self._display.say(f"failed     {job.spec.name}: {why}")
+        return CellResult(job.spec.name, "failed", {}, 0, 0, why, "run the same command again: finished rows are kept")
 
     def _asked(self, workers: Sequence[Any]) -> dict[str, Progress]:
         """Counts by cell; a worker that is gone or busy is left out of this one update."""
@@ -164,10 +169,14 @@ class Session:
                 self._exit.callback(server.stop)
                 endpoint = endpoint.model_copy(update={"base_url": server.base_url})
             cache = self._run_dir.cache / f"replies-{endpoint.name}.sqlite"
-            budget = job.spec.config.run.budget_usd
-            spent = self._run_dir.spent_usd() if budget is not None else 0.0
-            self._gateways[key] = start_gateway(endpoint, cache, budget, spent)
+            self._gateways[key] = start_gateway(endpoint, cache, self._purse(job.spec.config.run.budget_usd))
         return key
+
+    def _purse(self, budget_usd: float | None) -> SharedPurse | None:
+        """One budget for the session; what the run directory has cost before counts."""
+        if budget_usd is not None and self._budget is None:
+            self._budget = SharedPurse(budget_usd, self._run_dir.spent_usd())
+        return self._budget
 
     def _embedder(self, job: Job) -> str | None:
         """Key of the job's embedder, started on first use; None for a method without."""

@@ -53,8 +53,20 @@ def write_json(path: Path, value: Any) -> None:
 
 def _write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), sink, compression="zstd")
+    pq.write_table(_table(rows, schema), sink, compression="zstd")
     write_atomic(path, sink.getvalue().to_pybytes())
+
+
+def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    """``rows`` as a table. What Parquet cannot hold (text with a lone surrogate) is replaced: one odd row must not cost the rest."""
+    try:
+        return pa.Table.from_pylist(list(rows), schema=schema)
+    except UnicodeEncodeError:
+        return pa.Table.from_pylist([{k: _valid(v) for k, v in row.items()} for row in rows], schema=schema)
+
+
+def _valid(value: Any) -> Any:
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
 
 def _read_table(path: Path) -> list[Row]:
@@ -154,10 +166,13 @@ class RunDirectory:
             ConfigError: not writable, or another run holds it.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            for folder in ("cells", "memories", "cache", "report"):
+                (self.path / folder).mkdir(parents=True, exist_ok=True)
             handle = (self.path / ".lock").open("w")
         except OSError as error:
-            raise ConfigError(f"run.dir={self.path}: not writable ({error.strerror}); choose another run.dir") from None
+            raise ConfigError(
+                f"run.dir={self.path}: not writable ({error.strerror}: {error.filename}); choose another run.dir"
+            ) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Protocol
 
 from harness.errors import ConfigError
 from harness.gateway.settings import Endpoint
+
+
+class Purse(Protocol):
+    """What a gateway asks before it spends: a ``Budget``, or the handle of one that several gateways share."""
+
+    async def reserve(self, estimate: float) -> str | None: ...
+    async def settle(self, estimate: float, cost: float) -> None: ...
 
 
 class Budget:
@@ -19,16 +26,17 @@ class Budget:
         self._open = 0
         self._settled = asyncio.Condition()
 
-    async def reserve(self, estimate: float) -> bool:
-        """Set ``estimate`` (USD) aside; False if it does not fit and nothing in flight could make room."""
+    async def reserve(self, estimate: float) -> str | None:
+        """Set ``estimate`` (USD) aside; a sentence if it does not fit and nothing in flight could make room."""
         async with self._settled:
             while self.spent + self._reserved + estimate > self.limit_usd:
                 if self._open == 0 or self.spent + estimate > self.limit_usd:
-                    return False
+                    spent = f"${self.spent:.4f} of ${self.limit_usd:g}"
+                    return f"budget reached: {spent} spent, this call may cost ${estimate:.4f}"
                 await self._settled.wait()
             self._reserved += estimate
             self._open += 1
-            return True
+            return None
 
     async def settle(self, estimate: float, cost: float) -> None:
         """Replace a reservation by what was paid."""
@@ -39,16 +47,16 @@ class Budget:
             self._settled.notify_all()
 
 
-def check_prices(endpoint: Endpoint, limit_usd: float | None) -> None:
+def check_prices(endpoint: Endpoint, limited: bool) -> None:
     """A budget needs prices.
 
     Raises:
         ConfigError: a budget is set and a price of ``endpoint`` is null.
     """
-    if limit_usd is not None and not endpoint.prices.known:
+    if limited and not endpoint.prices.known:
         raise ConfigError(
-            f"run.budget_usd={limit_usd} with backbone {endpoint.name}: its prices.input and prices.output are null, so the "
-            f"budget cannot be kept. Set both (USD per million tokens) in conf/backbone/{endpoint.name}.yaml."
+            f"run.budget_usd with backbone {endpoint.name}: its prices.input and prices.output are null, so the budget cannot "
+            f"be kept. Set both (USD per million tokens) in conf/backbone/{endpoint.name}.yaml, or as backbone.prices.input=…"
         )
 
 

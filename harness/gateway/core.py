@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import ConfigError
-from harness.gateway.budget import Budget, check_prices, upper_cost
+from harness.gateway.budget import Purse, check_prices, upper_cost
 from harness.gateway.cache import CachedReply, ReplyCache, stamp
 from harness.gateway.limits import Clock
 from harness.gateway.reply import Reading, read_reply
-from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, prepare, user
+from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, clean, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
 from harness.gateway.retry import Failure
 from harness.gateway.sender import Sender, Sending
@@ -52,8 +52,7 @@ class Gateway:
         endpoint: Endpoint,
         cache: ReplyCache,
         *,
-        budget_usd: float | None = None,
-        spent_usd: float = 0.0,
+        budget: Purse | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -62,12 +61,12 @@ class Gateway:
         Raises:
             ConfigError: a key or URL is missing, or a budget is set and prices are not.
         """
-        check_prices(endpoint, budget_usd)
+        check_prices(endpoint, budget is not None)
         self.endpoint = endpoint
         self._cache = cache
         self._wire = Wire(endpoint)
         self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
-        self._budget = Budget(budget_usd, spent_usd) if budget_usd is not None else None
+        self._budget = budget
         self._flights: dict[str, asyncio.Task[_Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -177,11 +176,9 @@ class Gateway:
         if self._budget is None:
             return await self._ask(prepared, prompt_tokens, request, stage)
         reserved, paid = upper_cost(self.endpoint, body, prompt_tokens), 0.0
-        if not await self._budget.reserve(reserved):
-            spent = f"${self._budget.spent:.4f} of ${self._budget.limit_usd:g}"
-            failure = Failure(
-                Status.BUDGET, f"budget reached: {spent} spent, this call may cost ${reserved:.4f}", False
-            )
+        refusal = await self._budget.reserve(reserved)
+        if refusal is not None:
+            failure = Failure(Status.BUDGET, refusal, retry=False)
             call = self._record(prepared.sha256, request.purpose, stage, failure.status, Sending())
             return _Answer(call, failure=failure)
         try:
@@ -294,4 +291,4 @@ def _completion(reply: dict[str, Any], reading: Reading, calls: tuple[Call, ...]
 
 
 def _name(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    return str(clean(value))[:200] if isinstance(value, str) else None

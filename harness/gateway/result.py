@@ -176,4 +176,5 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A count that can be one: absurd numbers are as good as none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None

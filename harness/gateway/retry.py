@@ -8,6 +8,7 @@ content filter stops is an answer, ``refused``.
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from harness.gateway.limits import Clock
+from harness.gateway.request import clean
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
@@ -91,16 +93,20 @@ def from_http(
 ) -> Failure:
     """Classify an HTTP error. ``error`` is the ``error`` object of the body, ``message`` a text where it has none."""
     kind = str(error.get("code") or error.get("type") or "")
-    said = str(error.get("message") or message or "")[:300]
+    said = str(clean(str(error.get("message") or message or "")))[:300].rstrip(" .")
     reason = f"{endpoint.name} answered {code}: {said}"
     key = endpoint.api_key_env
     if code == 400 and (kind == "content_filter" or "content management policy" in said or "content_filter" in said):
         return Failure(Status.REFUSED, f"refused: {said}", retry=False, http_status=code)
     if code == 429 and kind == "insufficient_quota":
-        remedy = f"The account behind {key} has no credit left: top it up, or choose another backbone."
+        remedy = (
+            f"The account{f' behind {key}' if key else ''} has no credit left: top it up, or choose another backbone."
+        )
         return Failure(Status.RATE_LIMITED, f"{reason}. {remedy}", retry=False, fatal=True, http_status=code)
     if code in (401, 403):
-        remedy = f"Check the key in {key}." if key else "It wants a key: set api_key_env in the backbone's YAML."
+        remedy = "It wants a key: set api_key_env in the backbone's YAML."
+        if key:
+            remedy = f"Check the key in {key}." if os.environ.get(key) else f"It wants a key: {key} is not set."
         return Failure(Status.PROVIDER, f"{reason}. {remedy}", retry=False, fatal=True, http_status=code)
     if code == 404:
         remedy = f"Check backbone.model={endpoint.model} and backbone.base_url."
@@ -118,7 +124,7 @@ def from_http(
 
 
 def _limit(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and int(text) > 0 else None
+    return int(text) if text is not None and text.isdecimal() and len(text) < 12 and int(text) > 0 else None
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

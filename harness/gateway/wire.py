@@ -11,6 +11,7 @@ import numpy as np
 import openai
 from numpy.typing import NDArray
 
+from harness.gateway.request import clean
 from harness.gateway.retry import AttemptFailed, Failure, from_client_error, from_http
 from harness.gateway.settings import Endpoint
 from harness.records import Status
@@ -43,7 +44,14 @@ class Wire:
 
     async def chat(self, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The reply to ``body`` as text and decoded."""
-        return await self._post("/chat/completions", body)
+        raw, reply = await self._post("/chat/completions", body)
+        choices = reply.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict) or not isinstance(
+            choice.get("message"), dict
+        ):  # an answer of the server, not of a model
+            raise AttemptFailed(self._strange(f"no message in it: {clean(raw[:120])!r}"))
+        return raw, reply
 
     async def embeddings(self, texts: list[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Vectors (len(texts), d) and the decoded reply."""

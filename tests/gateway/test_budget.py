@@ -19,7 +19,7 @@ def test_never_above_the_limit_and_no_money_stranded() -> None:
 
         async def call() -> None:
             nonlocal done
-            if await budget.reserve(0.05):
+            if await budget.reserve(0.05) is None:
                 await asyncio.sleep(0)
                 await budget.settle(0.05, 0.01)
                 assert budget.spent <= 1.0
