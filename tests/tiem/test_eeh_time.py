@@ -16,7 +16,7 @@ from harness.clock import Stamp
 from harness.evidence import EvidenceIndex, EvidenceView, Gate
 from harness.records import Corpus
 from methods.tiem.records import Episode, Theme
-from methods.tiem.theme_tier import newest_close
+from methods.tiem.theme_tier import close_stamp, newest_close
 from methods.tiem.themes import GRID_ORIGIN
 from tests.tiem.corpora import LOOSE, TOPICS, PromptLLM, Shelf, context, corpus, cut, document, fresh, run, stamp
 
@@ -46,31 +46,35 @@ def seen(whole: Corpus, stock: str, decision: Stamp, gate: Gate = Gate.STRICT) -
 
 
 @st.composite
-def stamps(draw: st.DrawFn, last: int) -> Stamp:
-    moment = DAY_ONE + timedelta(days=draw(st.integers(0, last)), minutes=draw(st.integers(0, 1439)))
+def stamps(draw: st.DrawFn, first: int, last: int) -> Stamp:
+    moment = DAY_ONE + timedelta(days=draw(st.integers(first, last)), minutes=draw(st.integers(0, 1439)))
     return stamp(moment.strftime(draw(st.sampled_from(["%Y-%m-%d", "%Y-%m-%d %H:%M"]))))
 
 
 @st.composite
 def corpora(draw: st.DrawFn) -> Corpus:
+    """News of three stocks over 70 days, dense enough for themes; some are filed under two stocks, some stamped by the minute."""
+    chance = draw(st.randoms(use_true_random=False))
     documents = []
-    for number in range(draw(st.integers(4, 24))):
-        body = (
-            f"{draw(st.sampled_from(TOPICS))} step {number}. {draw(st.sampled_from(['up', 'down', 'flat']))} {number}"
-        )
-        own = draw(st.lists(st.sampled_from("ABC"), min_size=1, max_size=2, unique=True))
-        documents.append(document(f"d{number:02}", draw(stamps(140)).text, body, *own))
+    for number in range(draw(st.integers(40, 80))):
+        moment = DAY_ONE + timedelta(days=chance.randrange(70), minutes=chance.randrange(1440))
+        body = f"{chance.choice(TOPICS)} step {number}. {chance.choice(['up', 'down', 'flat'])} {number}"
+        ts = moment.strftime(chance.choice(["%Y-%m-%d", "%Y-%m-%d %H:%M"]))
+        documents.append(document(f"d{number:02}", ts, body, *chance.sample("ABC", chance.choice([1, 1, 2]))))
     return corpus(documents)
 
 
-@given(corpora(), stamps(200), st.sampled_from("ABC"))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+DECISIONS = stamps(40, 140)
+
+
+@given(corpora(), DECISIONS, st.sampled_from("ABC"))
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 def test_at_t_it_is_the_hypergraph_of_the_corpus_cut_at_t(whole: Corpus, decision: Stamp, stock: str) -> None:
     assert seen(whole, stock, decision) == seen(cut(whole, decision), stock, decision)
 
 
-@given(corpora(), st.lists(stamps(200), min_size=2, max_size=5), st.randoms(use_true_random=False))
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@given(corpora(), st.lists(DECISIONS, min_size=2, max_size=5), st.randoms(use_true_random=False))
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 def test_what_other_decisions_asked_before_changes_nothing(whole: Corpus, decisions: list[Stamp], chance: Any) -> None:
     index, llm = EvidenceIndex(whole, True), PromptLLM()
     chance.shuffle(decisions)
@@ -98,8 +102,8 @@ def test_the_properties_are_about_something() -> None:
     assert {purpose for purpose, _ in found.asked} == {"extract", "episode", "theme"}
 
 
-def crowded(last_day: int = 100) -> Corpus:
-    """Every stock has news on the same topic every other day."""
+def crowded(last_day: int = 100, step: int = 2) -> Corpus:
+    """Every stock has news on the same topic every ``step`` days."""
     return corpus(
         document(
             f"{stock}{day:03}",
@@ -108,7 +112,7 @@ def crowded(last_day: int = 100) -> Corpus:
             stock,
         )
         for stock in "ABC"
-        for day in range(0, last_day, 2)
+        for day in range(0, last_day, step)
     )
 
 
@@ -164,3 +168,42 @@ def test_the_rule_of_fifty_counts_what_was_there_at_the_close() -> None:
         ctx = context(EvidenceIndex(crowded(), True), "A", stamp("2021-06-30"), llm, Shelf(Path(scratch)))
         assert run(fresh(Path(scratch), few).themes(ctx)) == []
     assert llm.purposes().keys() <= {"extract"}, "too few windows: nothing else is asked"
+
+
+@pytest.mark.parametrize("day", ["2021-03-01", "2021-03-20", "2021-04-12"])
+def test_themes_are_made_of_the_episodes_as_they_stood_at_the_close(tmp_path: Path, day: str) -> None:
+    """What a decision right after the close finds is what later ones find, though windows open at the close have grown since."""
+    index, llm, eeh = EvidenceIndex(crowded(step=1), True), PromptLLM(), fresh(tmp_path)
+    early, late = stamp(day), stamp("2021-06-30")
+
+    async def late_then_early() -> tuple[list[Theme], list[Theme]]:
+        first = await eeh.themes(context(index, "A", late, llm, Shelf(tmp_path)))
+        return first, await eeh.themes(context(index, "A", early, llm, Shelf(tmp_path)))
+
+    close = newest_close(early, LOOSE.theme_days, LOOSE.theme_step)
+    alone = seen(crowded(step=1), "A", close_stamp(close + timedelta(seconds=1)))
+    assert alone.themes
+    assert run(late_then_early())[1] == alone.themes
+    named = {question for question in alone.asked if question[0] == "theme"}
+    assert named <= set(llm.asked)
+
+
+def test_the_episodes_that_count_for_themes_are_those_at_the_newest_close(tmp_path: Path) -> None:
+    index, decision = EvidenceIndex(crowded(), True), stamp("2021-04-10")
+    close = newest_close(decision, LOOSE.theme_days, LOOSE.theme_step)
+
+    def asked_at(moment: Stamp, least: int, scratch: Path) -> tuple[int, list[Theme]]:
+        eeh = fresh(scratch, LOOSE.model_copy(update={"min_episodes": least}))
+
+        async def ask() -> tuple[int, list[Theme]]:
+            contexts = [context(index, stock, moment, PromptLLM(), Shelf(scratch)) for stock in "ABC"]
+            found = [await eeh.episodes(ctx.evidence.stock_id, ctx) for ctx in contexts]
+            return sum(map(len, found)), await eeh.themes(contexts[0])
+
+        return run(ask())
+
+    at_close, _ = asked_at(close_stamp(close), 1, tmp_path / "close")
+    at_decision, themes = asked_at(decision, at_close, tmp_path / "enough")
+    assert themes
+    assert at_decision > at_close
+    assert asked_at(decision, at_close + 1, tmp_path / "few")[1] == []
