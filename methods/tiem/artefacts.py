@@ -7,6 +7,7 @@ is one file. Rows are keyed by the content they were made from: what is found on
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.clock import Granularity, Stamp
-from harness.store import write_atomic
+from harness.errors import HarnessError
 from methods.tiem.records import Entity, Proposition, Relation
 
 Row = dict[str, Any]
@@ -174,7 +175,16 @@ def _utc(instant: datetime) -> datetime:
 
 
 def _write(directory: Path, table: str, content: pa.Table) -> None:
+    """Write a part under another name first: a reader sees the whole of it or nothing."""
     sink = pa.BufferOutputStream()
     pq.write_table(content, sink, compression="zstd")
     data = sink.getvalue().to_pybytes()
-    write_atomic(directory / f"{table}-{hashlib.sha256(data).hexdigest()[:16]}.parquet", data)
+    path = directory / f"{table}-{hashlib.sha256(data).hexdigest()[:16]}.parquet"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise HarnessError(f"{path}: cannot be written ({error.strerror}); free space, then run again") from error

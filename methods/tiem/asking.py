@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import CallFailed
-from harness.gateway.result import Completion
 from harness.method import LLM
 from harness.records import Status
 from methods.base import render
@@ -22,24 +23,40 @@ def json_object(**properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-async def ask(
-    llm: LLM, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
-) -> Completion:
-    """Ask what ``template`` says of ``values``, as a call of the build.
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model said: ``value`` is None if that is unusable, and ``status`` and ``reason`` say why."""
 
-    The result is ok with a value, or the model answered something unusable: the caller records that and goes on without.
+    value: Mapping[str, Any] | None
+    status: str
+    reason: str
 
-    Raises:
-        CallFailed: the model could not be asked; what was to be built would be another thing without the answer.
-    """
-    messages = (
-        {"role": "system", "content": render(SYSTEM)},
-        {"role": "user", "content": render(template, **values)},
-    )
-    reply = await llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
-    if not Status(reply.status).final:
-        raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
-    return reply
+
+class Asker:
+    """Asks the model on behalf of a build; all who share ``slots`` together have no more questions under way than those."""
+
+    def __init__(self, llm: LLM, slots: asyncio.Semaphore) -> None:
+        self._llm = llm
+        self._slots = slots
+
+    async def ask(
+        self, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
+    ) -> Answer:
+        """Ask what ``template`` says of ``values``.
+
+        Raises:
+            CallFailed: the model could not be asked; what was to be built would be another thing without the answer.
+        """
+        messages = (
+            {"role": "system", "content": render(SYSTEM)},
+            {"role": "user", "content": render(template, **values)},
+        )
+        async with self._slots:
+            reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
+        if not Status(reply.status).final:
+            raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
+        value = reply.value if reply.status is Status.OK else None
+        return Answer(value, str(reply.status), reply.reason or "")
 
 
 def content_key(*parts: Any) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from harness.evidence import EvidenceView
-from harness.method import LLM, Embed
+from harness.method import Embed
 from harness.records import Document
 from methods.tiem.artefacts import Artefacts
+from methods.tiem.asking import Asker
 from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.episodes import EpisodeTier, within_reach
 from methods.tiem.extraction import Extraction
@@ -31,7 +32,7 @@ class World:
     view: EvidenceView
     industries: Mapping[str, str | None]
     rule: ClusterRule
-    llm: LLM
+    asker: Asker
     embed: Embed
 
 
@@ -45,25 +46,25 @@ class Builder:
         self._themes = ThemeTier(settings.theme_confidence, artefacts)
         self._found_at: Once[datetime, list[Theme]] = Once()
 
-    async def propositions(self, documents: Sequence[tuple[Document, str]], llm: LLM) -> tuple[Proposition, ...]:
+    async def propositions(self, documents: Sequence[tuple[Document, str]], asker: Asker) -> tuple[Proposition, ...]:
         """Propositions of (document, stock to file them under), in the given order."""
 
         async def of(filed: tuple[Document, str]) -> tuple[Proposition, ...]:
-            return await self._extraction.of(*filed, llm)
+            return await self._extraction.of(*filed, asker)
 
         return tuple(p for some in await bounded_map(of, documents, AT_ONCE) for p in some)
 
-    async def windows(self, view: EvidenceView, stocks: Sequence[str], llm: LLM) -> list[EpisodeWindow]:
+    async def windows(self, view: EvidenceView, stocks: Sequence[str], asker: Asker) -> list[EpisodeWindow]:
         """Candidate episodes of ``stocks`` among the retrievable documents of ``view``, by (stock, time)."""
         documents = [(d, stock) for stock in stocks for run in self._runs(view, stock) for d in run]
-        propositions = await self.propositions(documents, llm)
+        propositions = await self.propositions(documents, asker)
         return episode_windows(propositions, self._settings.episode_days, self._settings.max_propositions)
 
-    async def episodes(self, windows: Sequence[EpisodeWindow], view: EvidenceView, llm: LLM) -> list[Episode]:
+    async def episodes(self, windows: Sequence[EpisodeWindow], view: EvidenceView, asker: Asker) -> list[Episode]:
         """Those of ``windows`` that are episodes, in the given order."""
 
         async def of(window: EpisodeWindow) -> Episode | None:
-            return await self._episodes.of(window, view.company(window.stock), llm)
+            return await self._episodes.of(window, view.company(window.stock), asker)
 
         return [e for e in await bounded_map(of, windows, AT_ONCE) if e is not None]
 
@@ -73,7 +74,7 @@ class Builder:
         No call is made once it is plain that there are too few episodes for themes.
         """
         view = world.view.as_of_earlier(close_stamp(close))
-        episodes = await self._enough_episodes(view, world.llm)
+        episodes = await self._enough_episodes(view, world.asker)
         if episodes is None:
             return []
 
@@ -86,7 +87,7 @@ class Builder:
 
     async def themes_of_all(self, world: World) -> list[Theme]:
         """Themes of the whole corpus, however late: what a build without a gate would find."""
-        episodes = await self._enough_episodes(world.view, world.llm)
+        episodes = await self._enough_episodes(world.view, world.asker)
         if episodes is None:
             return []
 
@@ -100,24 +101,24 @@ class Builder:
     async def _themes_of(self, window: ThemeWindow, world: World) -> list[Theme]:
         """Themes of ``window``, of the episodes as they stood at its close."""
         view = world.view.as_of_earlier(close_stamp(window.close))
-        candidates = await self.windows(view, _stocks(view), world.llm)
+        candidates = await self.windows(view, _stocks(view), world.asker)
         inside = [w for w in candidates if window.start <= w.end.instant < window.close]
-        return await self._name(window, await self.episodes(inside, view, world.llm), world)
+        return await self._name(window, await self.episodes(inside, view, world.asker), world)
 
     async def _name(self, window: ThemeWindow, episodes: Sequence[Episode], world: World) -> list[Theme]:
         return await self._themes.of(
-            window, episodes, world.industries, world.rule, world.view.company, world.llm, world.embed
+            window, episodes, world.industries, world.rule, world.view.company, world.asker, world.embed
         )
 
-    async def _enough_episodes(self, view: EvidenceView, llm: LLM) -> list[Episode] | None:
+    async def _enough_episodes(self, view: EvidenceView, asker: Asker) -> list[Episode] | None:
         """Episodes of all stocks, or None if there are fewer than themes need."""
         least, stocks = self._settings.min_episodes, _stocks(view)
         if sum(len(run) // MIN_DOCUMENTS for stock in stocks for run in self._runs(view, stock)) < least:
             return None
-        windows = await self.windows(view, stocks, llm)
+        windows = await self.windows(view, stocks, asker)
         if len(windows) < least:
             return None
-        episodes = await self.episodes(windows, view, llm)
+        episodes = await self.episodes(windows, view, asker)
         return episodes if len(episodes) >= least else None
 
     async def _visible(self, themes: Sequence[Theme], n_episodes: int, embed: Embed) -> list[Theme]:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Generic, TypeVar
-
-from harness.gateway.result import Completion
-from harness.method import LLM, Message
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,29 +41,6 @@ class Once(Generic[K, V]):
         del self._running[key]
         if not task.cancelled() and task.exception() is None:
             self._done[key] = task.result()
-
-
-class BoundedLLM:
-    """A model that is asked at most so many questions at a time by all who share ``slots``."""
-
-    def __init__(self, llm: LLM, slots: asyncio.Semaphore) -> None:
-        self._llm = llm
-        self._slots = slots
-
-    async def complete(
-        self,
-        messages: Sequence[Message],
-        *,
-        schema: Mapping[str, Any] | None,
-        purpose: str,
-        essential: tuple[str, ...] | None = None,
-        max_tokens: int | None = None,
-    ) -> Completion:
-        """See ``harness.method.LLM``."""
-        async with self._slots:
-            return await self._llm.complete(
-                messages, schema=schema, purpose=purpose, essential=essential, max_tokens=max_tokens
-            )
 
 
 async def bounded_map(work: Callable[[A], Awaitable[V]], items: Iterable[A], width: int) -> list[V]:

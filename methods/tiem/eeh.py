@@ -19,14 +19,14 @@ from pathlib import Path
 
 from harness.clock import retrievable_at
 from harness.evidence import EvidenceView, Gate
-from harness.method import LLM, Context
+from harness.method import Context
 from harness.records import Document
 from methods.base import template_sha256
 from methods.tiem import episodes, extraction, theme_tier
 from methods.tiem.artefacts import Artefacts
-from methods.tiem.asking import SYSTEM, content_key
+from methods.tiem.asking import SYSTEM, Asker, content_key
 from methods.tiem.build import Builder, World
-from methods.tiem.concurrency import BoundedLLM, Once
+from methods.tiem.concurrency import Once
 from methods.tiem.records import Episode, Proposition, Theme
 from methods.tiem.settings import EehSettings
 from methods.tiem.theme_tier import newest_close
@@ -72,15 +72,15 @@ class Eeh:
 
     async def propositions_of(self, documents: Sequence[Document], stock: str, ctx: Context) -> tuple[Proposition, ...]:
         """As ``propositions``, of several documents in the given order."""
-        async with self._working(ctx) as llm:
-            return await self._builder.propositions([(document, stock) for document in documents], llm)
+        async with self._working(ctx) as asker:
+            return await self._builder.propositions([(document, stock) for document in documents], asker)
 
     async def episodes(self, stock: str, ctx: Context) -> list[Episode]:
         """Episodes of ``stock`` that a forecast at T may retrieve, oldest first."""
         view = ctx.evidence.build_on()
-        async with self._working(ctx) as llm:
-            windows = await self._builder.windows(view, [stock], llm)
-            found = await self._builder.episodes(windows, view, llm)
+        async with self._working(ctx) as asker:
+            windows = await self._builder.windows(view, [stock], asker)
+            found = await self._builder.episodes(windows, view, asker)
         if ctx.gate is Gate.PAPER:
             return [e for e in found if retrievable_at(e.end, ctx.evidence.decision)]
         return found
@@ -88,15 +88,15 @@ class Eeh:
     async def themes(self, ctx: Context) -> list[Theme]:
         """Themes that a forecast at T may retrieve, of whatever stocks; those of most stocks × episodes first."""
         view, decision = ctx.evidence.build_on(), ctx.evidence.decision
-        async with self._working(ctx) as llm:
-            world = self._world(view, llm, ctx)
+        async with self._working(ctx) as asker:
+            world = self._world(view, asker, ctx)
             if ctx.gate is Gate.STRICT:
                 close = newest_close(decision, self._settings.theme_days, self._settings.theme_step)
                 return list(await self._visible.get(close, lambda: self._builder.themes_as_of(close, world)))
             found = await self._visible.get(None, lambda: self._builder.themes_of_all(world))
         return [t for t in found if ctx.gate is Gate.OFF or retrievable_at(t.end, decision)]
 
-    def _world(self, view: EvidenceView, llm: LLM, ctx: Context) -> World:
+    def _world(self, view: EvidenceView, asker: Asker, ctx: Context) -> World:
         industries = {stock_id: stock.industry for stock_id, stock in view.index.stocks.items()}
         least = self._settings.min_industries
         if least == "auto":
@@ -106,14 +106,14 @@ class Eeh:
         rule = ClusterRule(
             max_size=self._settings.max_theme_episodes, min_stocks=self._settings.min_stocks, min_industries=least
         )
-        return World(view, industries, rule, llm, ctx.embed)
+        return World(view, industries, rule, asker, ctx.embed)
 
     @asynccontextmanager
-    async def _working(self, ctx: Context) -> AsyncIterator[LLM]:
-        """The model, bounded. Whoever ends last writes what is not yet on disk; everyone hears of the failures so far."""
+    async def _working(self, ctx: Context) -> AsyncIterator[Asker]:
+        """The way to the model. Whoever ends last writes what is not yet on disk; everyone hears of the failures so far."""
         self._active += 1
         try:
-            yield BoundedLLM(ctx.build_llm, self._slots)
+            yield Asker(ctx.build_llm, self._slots)
         finally:
             self._active -= 1
             if not self._active:

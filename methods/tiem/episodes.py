@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from harness.method import LLM
-from harness.records import Document, Status
+from harness.records import Document
 from methods.tiem.artefacts import Artefacts, Failure
-from methods.tiem.asking import CONFIDENCE, ask, content_key, json_object
+from methods.tiem.asking import CONFIDENCE, Asker, content_key, json_object
 from methods.tiem.concurrency import Once
 from methods.tiem.records import Episode
 from methods.tiem.windows import MIN_DOCUMENTS, EpisodeWindow
@@ -45,7 +44,7 @@ class EpisodeTier:
             chain = Chain(row["type"], row["summary"], row["confidence"]) if row["accepted"] else None
             self._verdicts.put(row["key"], chain)
 
-    async def of(self, window: EpisodeWindow, company: str, llm: LLM) -> Episode | None:
+    async def of(self, window: EpisodeWindow, company: str, asker: Asker) -> Episode | None:
         """The episode that ``window`` is, or None. An unusable answer drops the window and is recorded as a failure.
 
         Raises:
@@ -53,24 +52,24 @@ class EpisodeTier:
         """
         lines = [f"[{p.time.text if p.time else 'unknown time'}] {p.sentence}" for p in window.propositions]
         key = content_key(window.stock, company, lines)
-        chain = await self._verdicts.get(key, lambda: self._judge(window, company, lines, key, llm))
+        chain = await self._verdicts.get(key, lambda: self._judge(window, company, lines, key, asker))
         return None if chain is None else _episode(window, chain, lines)
 
     async def _judge(
-        self, window: EpisodeWindow, company: str, lines: Sequence[str], key: str, llm: LLM
+        self, window: EpisodeWindow, company: str, lines: Sequence[str], key: str, asker: Asker
     ) -> Chain | None:
         item = f"{window.stock} {window.start.text} to {window.end.text}"
-        test = await ask(llm, TEST, _TEST, "episode", company=company, lines=lines)
-        if test.status is not Status.OK or test.value is None:
-            self._artefacts.fail(Failure(key, "episode", item, str(test.status), test.reason or ""))
+        test = await asker.ask(TEST, _TEST, "episode", company=company, lines=lines)
+        if test.value is None:
+            self._artefacts.fail(Failure(key, "episode", item, test.status, test.reason))
             return None
         chain, confidence = None, float(test.value["confidence"])
         if test.value["is_episode"] and confidence >= self._min_confidence:
-            told = await ask(
-                llm, DESCRIBE, _DESCRIBE, "episode", company=company, lines=lines, summary_chars=SUMMARY_CHARS
+            told = await asker.ask(
+                DESCRIBE, _DESCRIBE, "episode", company=company, lines=lines, summary_chars=SUMMARY_CHARS
             )
-            if told.status is not Status.OK or told.value is None:
-                self._artefacts.fail(Failure(key, "episode", item, str(told.status), told.reason or ""))
+            if told.value is None:
+                self._artefacts.fail(Failure(key, "episode", item, told.status, told.reason))
                 return None
             summary = " ".join(told.value["summary"].split())[:SUMMARY_CHARS]
             chain = Chain(told.value["type"], summary, confidence)

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from harness.method import LLM
-from harness.records import Document, Status
+from harness.records import Document
 from harness.tokens import split_to_tokens
 from methods.tiem.artefacts import Artefacts, Failure, proposition_row
-from methods.tiem.asking import ask, content_key, json_object
+from methods.tiem.asking import Asker, content_key, json_object
 from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.records import Entity, Proposition, Relation
 
@@ -59,7 +58,7 @@ class Extraction:
         for key, propositions in artefacts.extracted():
             self._chunks.put(key, tuple(propositions))
 
-    async def of(self, document: Document, stock: str, llm: LLM) -> tuple[Proposition, ...]:
+    async def of(self, document: Document, stock: str, asker: Asker) -> tuple[Proposition, ...]:
         """Propositions of ``document`` in the order of its text, filed under ``stock``: the same for every stock.
 
         A chunk whose answer is unusable has none; that is recorded as a failure.
@@ -72,7 +71,7 @@ class Extraction:
 
             async def chunk(number: int) -> tuple[Proposition, ...]:
                 key = content_key(document.doc_id, number, texts[number])
-                return await self._chunks.get(key, lambda: self._extract(document, number, texts[number], key, llm))
+                return await self._chunks.get(key, lambda: self._extract(document, number, texts[number], key, asker))
 
             found = await bounded_map(chunk, range(len(texts)), CHUNKS_AT_ONCE)
             self._filed[document, stock] = tuple(
@@ -80,9 +79,10 @@ class Extraction:
             )
         return self._filed[document, stock]
 
-    async def _extract(self, document: Document, number: int, text: str, key: str, llm: LLM) -> tuple[Proposition, ...]:
-        reply = await ask(
-            llm,
+    async def _extract(
+        self, document: Document, number: int, text: str, key: str, asker: Asker
+    ) -> tuple[Proposition, ...]:
+        reply = await asker.ask(
             TEMPLATE,
             SCHEMA,
             "extract",
@@ -91,9 +91,9 @@ class Extraction:
             entity_types=ENTITY_TYPES,
             relation_types=RELATION_TYPES,
         )
-        if reply.status is not Status.OK or reply.value is None:
+        if reply.value is None:
             item = f"{document.doc_id}#{number}"
-            self._artefacts.fail(Failure(key, "extract", item, str(reply.status), reply.reason or ""))
+            self._artefacts.fail(Failure(key, "extract", item, reply.status, reply.reason))
             return ()
         found = _propositions(document, number, reply.value["propositions"])
         self._artefacts.add(

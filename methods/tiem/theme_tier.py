@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from harness.clock import Granularity, Stamp
-from harness.method import LLM, Embed
-from harness.records import Status
+from harness.method import Embed
 from methods.tiem.artefacts import Artefacts, Failure
-from methods.tiem.asking import CONFIDENCE, ask, content_key, json_object
+from methods.tiem.asking import CONFIDENCE, Asker, content_key, json_object
 from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.records import Episode, Theme
 from methods.tiem.themes import GRID_ORIGIN, ClusterRule, ThemeWindow, cluster, keep, known_industries, members
@@ -58,7 +57,7 @@ class ThemeTier:
         industries: Mapping[str, str | None],
         rule: ClusterRule,
         company: Callable[[str], str],
-        llm: LLM,
+        asker: Asker,
         embed: Embed,
     ) -> list[Theme]:
         """Themes of ``window`` among ``episodes`` as they stood at its close, in the order of their clusters.
@@ -74,7 +73,7 @@ class ThemeTier:
         kept = [keep([inside[i] for i in rows], industries, rule) for rows in clusters]
 
         async def theme(own: Sequence[Episode]) -> Theme | None:
-            return await self._theme(own, window, industries, company, llm)
+            return await self._theme(own, window, industries, company, asker)
 
         found = await bounded_map(theme, [own for own in kept if own], CLUSTERS_AT_ONCE)
         return [theme for theme in found if theme is not None]
@@ -85,11 +84,11 @@ class ThemeTier:
         window: ThemeWindow,
         industries: Mapping[str, str | None],
         company: Callable[[str], str],
-        llm: LLM,
+        asker: Asker,
     ) -> Theme | None:
         lines = [f"[{e.start.text} to {e.end.text}] {company(e.stock)}: {e.summary}" for e in own]
         key = content_key(lines)
-        told = await self._verdicts.get(key, lambda: self._judge(own, lines, key, llm))
+        told = await self._verdicts.get(key, lambda: self._judge(own, lines, key, asker))
         if told is None:
             return None
         stocks, episodes = tuple(sorted({e.stock for e in own})), tuple(sorted(e.episode_id for e in own))
@@ -108,21 +107,21 @@ class ThemeTier:
             known_at=window.close,
         )
 
-    async def _judge(self, own: Sequence[Episode], lines: Sequence[str], key: str, llm: LLM) -> Development | None:
+    async def _judge(self, own: Sequence[Episode], lines: Sequence[str], key: str, asker: Asker) -> Development | None:
         start, end = min(e.start.instant for e in own), max(e.end.instant for e in own)
         stocks = sorted({e.stock for e in own})
         item = f"{', '.join(stocks)} {start:%Y-%m-%d} to {end:%Y-%m-%d}"
-        test = await ask(llm, TEST, _TEST, "theme", lines=lines, name_words=NAME_WORDS)
-        if test.status is not Status.OK or test.value is None:
-            self._artefacts.fail(Failure(key, "theme", item, str(test.status), test.reason or ""))
+        test = await asker.ask(TEST, _TEST, "theme", lines=lines, name_words=NAME_WORDS)
+        if test.value is None:
+            self._artefacts.fail(Failure(key, "theme", item, test.status, test.reason))
             return None
         told, confidence = None, float(test.value["confidence"])
         name = " ".join(test.value["name"].split()[:NAME_WORDS])
         description = " ".join(test.value["description"].split())
         if test.value["is_theme"] and confidence >= self._min_confidence:
-            kind = await ask(llm, CLASSIFY, _CLASSIFY, "theme", name=name, description=description, lines=lines)
-            if kind.status is not Status.OK or kind.value is None:
-                self._artefacts.fail(Failure(key, "theme", item, str(kind.status), kind.reason or ""))
+            kind = await asker.ask(CLASSIFY, _CLASSIFY, "theme", name=name, description=description, lines=lines)
+            if kind.value is None:
+                self._artefacts.fail(Failure(key, "theme", item, kind.status, kind.reason))
                 return None
             told = Development(name, description, kind.value["type"], confidence)
         self._artefacts.add(

@@ -74,11 +74,9 @@ class PromptLLM:
         *,
         schema: Mapping[str, Any] | None,
         purpose: str,
-        stage: str = "forecast",
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
     ) -> Completion:
-        assert stage == "build"
         prompt = "\n".join(m["content"] for m in messages)
         self.asked.append((purpose, prompt))
         self.at_once += 1
@@ -89,7 +87,7 @@ class PromptLLM:
         assert schema is not None
         value = _answer(messages[-1]["content"], schema) if status is Status.OK else None
         reason = None if status is Status.OK else "as planned"
-        call = Call(None, purpose, stage, "r", "m", None, None, 1, False, 1, 0, 1, 0, None, status, 200)
+        call = Call(None, purpose, "build", "r", "m", None, None, 1, False, 1, 0, 1, 0, None, status, 200)
         return Completion(status, value, json.dumps(value), reason, "r", "s", "m", calls=(call,))
 
     def purposes(self) -> Counter[str]:
