@@ -115,17 +115,13 @@ class Model:
 
     script: Script
     prompts: list[tuple[str, str]] = field(default_factory=list)
-    stages: set[str] = field(default_factory=set)
 
-    async def complete(
-        self, messages: Sequence[Mapping[str, str]], *, purpose: str, stage: str = "forecast", **_: Any
-    ) -> Completion:
+    async def complete(self, messages: Sequence[Mapping[str, str]], *, purpose: str, **_: Any) -> Completion:
         prompt = "\n\n".join(f"<{m['role']}>\n{m['content']}" for m in messages)
         self.prompts.append((purpose, prompt))
-        self.stages.add(stage)
         said = self.script(purpose, prompt)
         status, value = (said, None) if isinstance(said, Status) else (Status.OK, dict(said))
-        call = Call(None, purpose, stage, "r", "m", None, None, 1, False, 100, 0, 10, 0, None, status, 200)
+        call = Call(None, purpose, "forecast", "r", "m", None, None, 1, False, 100, 0, 10, 0, None, status, 200)
         return Completion(
             status, value, "text", None if value else f"{purpose} is {status}", "r", "s", "m", calls=(call,)
         )
