@@ -33,7 +33,7 @@ class HashingEmbedder(Embedder):
     """Hashed character n-grams (scikit-learn's HashingVectorizer): no model; it sees shared spelling, not meaning."""
 
     dimensions: int = Field(1024, ge=8)
-    ngram_min: int = Field(1, ge=1)
+    ngram_min: int = Field(2, ge=1)
     ngram_max: int = Field(3, ge=1)
 
     def encode(self, texts: Sequence[str]) -> Vectors:

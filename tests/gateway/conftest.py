@@ -16,6 +16,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from harness.gateway.budget import Budget
 from harness.gateway.cache import ReplyCache
 from harness.gateway.core import Gateway
 from harness.gateway.limits import Clock
@@ -138,7 +139,8 @@ def play(tmp_path: Path) -> Callable[..., Any]:
             async with scripted(replies, seen, path) as url:
                 endpoint = Endpoint(**{"name": "e", "model": "m", "base_url": url, **fields})
                 cache = ReplyCache(tmp_path / "replies.sqlite")
-                gateway = Gateway(endpoint, cache, budget_usd=budget_usd, clock=instant_clock(waits))
+                budget = None if budget_usd is None else Budget(budget_usd)
+                gateway = Gateway(endpoint, cache, budget=budget, clock=instant_clock(waits))
                 try:
                     return await talk(gateway)
                 finally:

@@ -193,6 +193,48 @@ def test_an_error_inside_a_200_is_an_error(play: Play) -> None:
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": "overloaded"},
+        {"object": "error", "message": "busy"},
+        {},
+        {"choices": []},
+        {"choices": ["x"]},
+        {"choices": [{"message": None}]},
+    ],
+)
+def test_a_200_without_a_message_is_the_servers_fault_not_the_models(play: Play, body: Any) -> None:
+    """Scored as wrong it would lower accuracy; it is tried again, and lowers coverage at most."""
+    done, seen, _ = play([body, GOOD], complete)
+    assert (done.status, len(seen)) == (Status.OK, 2)
+    never, _, _ = play([body] * 3, lambda gateway: gateway.complete(ask(sample=(0, 9))), retries=3)
+    assert never.status is Status.PROVIDER
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"model": "m\ud800"},
+        {"system_fingerprint": "f\ud800"},
+        {"usage": {"prompt_tokens": 2**80, "completion_tokens": 1}},
+    ],
+)
+def test_an_odd_reply_makes_a_record_that_can_be_written(play: Play, odd: Any) -> None:
+    done, _, _ = play([{**GOOD, **odd}], complete)
+    assert done.status is Status.OK
+    assert (done.model_returned or "").isprintable()
+    assert done.calls[0].prompt_tokens in (None, 100)
+    str(done.model_returned).encode()
+    str(done.system_fingerprint).encode()
+
+
+def test_an_error_with_a_lone_surrogate_can_be_written(play: Play) -> None:
+    done, _, _ = play([(400, {"error": {"message": "no \ud800"}}, {})], complete)
+    assert done.status is Status.PROVIDER
+    done.reason.encode()
+
+
 def test_a_wrong_key_is_fatal_and_never_shown(play: Play, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret")
     caplog.set_level(logging.DEBUG)
