@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.errors import DataError
 from reports import contents, figures, labels, render
 from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
@@ -59,7 +60,7 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
         reference: method that the others are paired with (default ``tiem``).
 
     Raises:
-        DataError: files that cannot be scored; the message names file, row, key and value.
+        DataError: files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
     """
     loaded = load(run_dirs)
     scores = tuple(score(cell) for cell in loaded.cells)
@@ -73,7 +74,13 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
     data = _data(title, scores, compared, comparisons, tallies, gates, warnings, loaded.manifests)
     report = Report(out, title, scores, tables, pictures, warnings, data)
-    _write(report, _reproducibility(loaded))
+    try:
+        _write(report, _reproducibility(loaded))
+    except OSError as error:
+        raise DataError(
+            f"{error.filename or out}: the report cannot be written here ({error.strerror or error}). "
+            "Give a directory that can be made or written with --out DIR, or move away what is in its place."
+        ) from error
     return report
 
 
@@ -119,9 +126,7 @@ def _warnings(
     found += [_about(text, cells, len(scores)) for text, cells in by_text.items()]
     found += [f"{pair.cell_a} and {pair.cell_b}: {text}." for pair in compared for text in pair.warnings]
     if not compared:
-        found.append(
-            f"pairs is empty: no cell of the reference method {reference!r} shares backbone, benchmark, gate and seed with another method."
-        )
+        found.append(_no_pairs(scores, reference))
     for t in tallies:
         if t.gate == "strict" and t.late:
             found.append(
@@ -133,6 +138,17 @@ def _warnings(
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found.append(f"{', '.join(LATER)} are empty: they are not part of this version of the report.")
     return tuple(found)
+
+
+def _no_pairs(scores: Sequence[Score], reference: str) -> str:
+    """Why nothing is compared; where the reference is absent, which methods could take its place."""
+    if any(s.method == reference for s in scores):
+        return f"pairs is empty: no cell of the reference method {reference!r} shares backbone, benchmark, gate and seed with another method."
+    text = f"pairs is empty: there is no cell of the reference method {reference!r}."
+    others = sorted({s.method for s in scores if s.n_scored and not s.no_llm})
+    if len(others) < 2:
+        return text
+    return f"{text} Methods here: {', '.join(others)}. Compare one of them with the rest: python -m reports RUN --reference NAME."
 
 
 def _about(text: str, cells: Sequence[Cell] | Sequence[Score], total: int) -> str:

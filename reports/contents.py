@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,6 +11,7 @@ from harness.records import Status
 from reports.audit import Tally
 from reports.gates import GateRow
 from reports.labels import backbone_name, display_names, label, titled
+from reports.metrics import LOG_LOSS_EPS
 from reports.pairs import Pair
 from reports.published import Comparison
 from reports.scores import Score
@@ -49,7 +51,7 @@ def results(scores: Sequence[Score]) -> Table:
         titled("Results: accuracy, MCC and macro F1 with 95 % intervals", scores),
         (
             *_WHO,
-            Column("n", "n", "int"),
+            Column("n", "n", "int", text="n_shown"),
             Column("n_scored", "Scored", "int"),
             Column("coverage", "Coverage %", "percent"),
             Column("acc", "Acc %", "percent", ci="acc_ci"),
@@ -61,7 +63,7 @@ def results(scores: Sequence[Score]) -> Table:
             *_IDENTITY,
         ),
         _cells(scores),
-        "Acc: Wilson interval. MCC and macro F1: percentile bootstrap over catalysts. Base rate: share of positive labels, "
+        "n: forecasts expected; catalysts × epochs where there are several epochs. Acc: Wilson interval. MCC and macro F1: percentile bootstrap over catalysts. Base rate: share of positive labels, "
         "the accuracy of always answering positive.",
     )
 
@@ -122,6 +124,8 @@ def calibration(scores: Sequence[Score]) -> Table:
         ),
         _cells(scores),
         "Brier, log loss (nats) and ECE (10 equal-count bins) over rows with a probability; lower is better. "
+        f"For log loss, probabilities are clipped to [eps, 1 − eps] with eps = {LOG_LOSS_EPS:.1e}: a forecaster that says 0 or 1 "
+        f"pays {-math.log(LOG_LOSS_EPS):.1f} nats for every row it has wrong. "
         "Tokens and cost are sums over forecast rows; cost is at list price, cached or not.",
     )
 
@@ -243,7 +247,7 @@ def states(scores: Sequence[Score]) -> Table:
         (
             *_WHO,
             Column("state", "State"),
-            Column("n", "n", "int"),
+            Column("n", "n", "int", text="n_shown"),
             *(Column(status, status, "int") for status in used),
             Column("reason", "Reason"),
             Column("remedy", "What to do"),
@@ -262,4 +266,10 @@ def _cells(scores: Sequence[Score]) -> tuple[Mapping[str, Any], ...]:
 
 def _row(s: Score, scores: Sequence[Score], names: Mapping[str, str]) -> dict[str, Any]:
     values = {name: getattr(s, name) for name in Score.__dataclass_fields__}
-    return values | {"method": names[s.cell], "backbone": backbone_name(s), "notes": s.notes, "label": label([s])}
+    return values | {
+        "method": names[s.cell],
+        "backbone": backbone_name(s),
+        "n_shown": s.n_shown,
+        "notes": s.notes,
+        "label": label([s]),
+    }

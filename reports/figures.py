@@ -30,9 +30,14 @@ _COLOURS = (
     "#E69F00",
 )  # Okabe & Ito: told apart by the colour-blind
 _BASELINE = "#767676"
+_BASE_RATE: dict[str, Any] = {"color": "#222222", "lw": 1.6, "solid_capstyle": "butt"}
+_EVEN: dict[str, Any] = {"color": "#555555", "lw": 1.3, "ls": (0, (1, 2))}
 _MARKS = "osD^vP"
 _CJK = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei")
-_WIDTH, _TOP, _BOTTOM, _ROW, _HEAD = 11.5, 0.5, 0.45, 0.26, 0.85  # inches
+_WIDTH, _MARGIN, _LINE = 11.5, 0.12, 0.2  # inches: the figure, around it, a line of the title or the legend
+_ROW, _ABOVE, _BELOW = 0.26, 0.38, 0.5  # inches: a cell, a panel's name over its rows, its axis under them
+_KEYS = 5  # entries in a line of the legend
+_TICK = 0.27  # half of a base-rate tick in rows: below 0.5, or the ticks of neighbours would join into a line
 
 
 @dataclass(frozen=True)
@@ -79,10 +84,10 @@ def _draw(scores: Sequence[Score], title: str) -> Figure:
     names, colours, limits = display_names(scores), _colours(scores), _range(scores)
     across = min(2, len(panels))
     lines = [panels[i : i + across] for i in range(0, len(panels), across)]
-    rooms = [max(map(len, line)) * _ROW + _HEAD for line in lines]
-    heading = textwrap.wrap(title, int(_WIDTH * 10))
-    top = _TOP + 0.18 * len(heading)
-    wide, high = _WIDTH, sum(rooms) + top + _BOTTOM
+    rooms = [_ABOVE + max(map(len, line)) * _ROW + _BELOW for line in lines]
+    heading, handles = textwrap.wrap(title, int(_WIDTH * 10)), _handles(colours)
+    top, bottom = _MARGIN + _LINE * len(heading), _MARGIN + _LINE * math.ceil(len(handles) / _KEYS)
+    wide, high = _WIDTH, top + sum(rooms) + bottom
     figure = Figure(figsize=(wide, high))
     FigureCanvasAgg(figure)
     names_room, gap = min(2.9, 0.35 + 0.068 * max(len(_row_name(s, names)) for s in scores)), 0.25  # inches
@@ -91,12 +96,12 @@ def _draw(scores: Sequence[Score], title: str) -> Figure:
     for line, room in zip(lines, rooms, strict=True):
         for position, panel in enumerate(line):
             tall = len(panel) * _ROW
-            box = (position * column + names_room, high - below - tall, column - names_room - gap, tall)
+            box = (position * column + names_room, high - below - _ABOVE - tall, column - names_room - gap, tall)
             axes = figure.add_axes((box[0] / wide, box[1] / high, box[2] / wide, box[3] / high))
             _panel(axes, panel, colours, names)
             axes.set_xlim(*limits)
         below += room
-    _head(figure, heading, colours, high)
+    _frame(figure, heading, handles)
     return figure
 
 
@@ -108,11 +113,11 @@ def _panel(axes: Axes, panel: Sequence[Score], colours: dict[str, tuple[str, str
         axes.plot([100 * end for end in s.acc_ci], [y, y], color=colour, lw=1.6, solid_capstyle="butt", zorder=2)
         axes.plot([100 * s.acc], [y], mark, color=colour, ms=5, zorder=3)
         assert s.base_rate is not None
-        axes.plot([100 * s.base_rate] * 2, [y - 0.42, y + 0.42], color="#222222", lw=1.1, zorder=1)
+        axes.plot([100 * s.base_rate] * 2, [y - _TICK, y + _TICK], zorder=1, **_BASE_RATE)
     axes.set_yticks(range(len(panel)), [_row_name(s, names) for s in panel])
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(panel) - 0.4, -0.6)
-    axes.axvline(50, color="#999999", lw=0.8, ls=":", zorder=0)
+    axes.axvline(50, zorder=0.5, **_EVEN)
     axes.grid(axis="x", color="#e6e6e6", lw=0.6, zorder=0)
     axes.set_axisbelow(True)
     axes.set_title(panel[0].benchmark, loc="left", fontweight="bold")
@@ -121,7 +126,7 @@ def _panel(axes: Axes, panel: Sequence[Score], colours: dict[str, tuple[str, str
 
 def _row_name(s: Score, names: dict[str, str]) -> str:
     text = names[s.cell] + (" · GATE OFF" if s.gate == "off" and "gate=" not in names[s.cell] else "")
-    return text if len(text) <= 40 else text[:39] + "…"
+    return text if len(text) <= 40 else f"{text[:18]}…{text[-21:]}"  # seed and gate, which tell rows apart, stand last
 
 
 def _colours(scores: Sequence[Score]) -> dict[str, tuple[str, str]]:
@@ -132,15 +137,26 @@ def _colours(scores: Sequence[Score]) -> dict[str, tuple[str, str]]:
 
 
 def _range(scores: Sequence[Score]) -> tuple[float, float]:
-    """Common limits in per cent, to the next 5 outwards, so that panels can be compared by eye."""
-    values = [v for s in scores for v in (*(s.acc_ci or ()), s.base_rate) if v is not None]
+    """Common limits in per cent, to the next 5 outwards, so that panels can be compared by eye; 50 % is always inside."""
+    values = [0.5, *(v for s in scores for v in (*(s.acc_ci or ()), s.base_rate) if v is not None)]
     return 5 * math.floor(20 * min(values)) - 1, 5 * math.ceil(20 * max(values)) + 1
 
 
-def _head(figure: Figure, heading: list[str], colours: dict[str, tuple[str, str]], height: float) -> None:
-    figure.text(0.012, 1 - 0.1 / height, "\n".join(heading), va="top", ha="left", fontsize=11, fontweight="bold")
-    handles = [Line2D([], [], color=c, marker=m, lw=1.6, ms=5, label=name) for name, (c, m) in colours.items()]
-    base = Line2D([], [], color="#222222", marker="|", ls="none", ms=9, label="base rate (always positive)")
+def _handles(colours: dict[str, tuple[str, str]]) -> list[Line2D]:
+    """The legend: one entry a backbone, the base rate, the 50 % line."""
+    cells = [Line2D([], [], color=c, marker=m, lw=1.6, ms=5, label=name) for name, (c, m) in colours.items()]
+    base = Line2D(
+        [], [], color=_BASE_RATE["color"], marker="|", mew=_BASE_RATE["lw"], ls="none", ms=10,
+        label="base rate (always positive)",
+    )  # fmt: skip
+    return [*cells, base, Line2D([], [], label="50 % (a coin)", **_EVEN)]
+
+
+def _frame(figure: Figure, heading: list[str], handles: list[Line2D]) -> None:
+    """Title above, legend below."""
+    high = figure.get_figheight()
+    figure.text(0.012, 1 - _MARGIN / high, "\n".join(heading), va="top", ha="left", fontsize=11, fontweight="bold")
     figure.legend(
-        handles=[*handles, base], loc="lower left", bbox_to_anchor=(0.005, 0.0), ncols=6, frameon=False, fontsize=8.5
-    )
+        handles=handles, loc="lower left", bbox_to_anchor=(0.005, 0.0), ncols=_KEYS, frameon=False, fontsize=8.5,
+        borderpad=0.3, borderaxespad=0.3,
+    )  # fmt: skip

@@ -35,7 +35,8 @@ def _which(some: Sequence[Score], every: Sequence[Score]) -> str:
     if len(some) == len(every):
         return ""
     if len(some) <= _NAMED_AT_MOST:
-        return f" (cells: {'; '.join(f'{s.method} × {s.backbone} × {s.benchmark}' for s in some)})"
+        names = display_names(some)
+        return f" (cells: {'; '.join(f'{names[s.cell]} × {s.backbone} × {s.benchmark}' for s in some)})"
     backbones = sorted({s.backbone for s in some})
     if {s.cell for s in every if s.backbone in backbones} == {s.cell for s in some}:
         return f" (all cells with backbone {', '.join(backbones)})"

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from harness.errors import DataError
-from harness.records import Status
+from harness.records import DROPPED, EVIDENCE_SCHEMA, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
+from reports.read import CELL_JSON, MANIFEST_JSON, read_json, read_parquet
 
 Columns = Mapping[str, list[Any]]
 """Rows as lists by column name, all of one length; missing is None, never NaN."""
@@ -29,6 +25,11 @@ OPTIONAL = (
 EVIDENCE = ("catalyst_id", "epoch", "kind", "verdict")
 _NEVER_NULL = ("cell", "method", "backbone", "benchmark", "epoch", "gate", "catalyst_id", "status", "rehearsal")
 _CONSTANT = ("cell", "method", "backbone", "benchmark", "gate")
+_KNOWN = {
+    "gate": ("strict", "paper", "off"),
+    "label": (POSITIVE, NEGATIVE, DROPPED),
+    "status": tuple(status.value for status in Status),
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
     """Read every cell below ``run_dirs``.
 
     Raises:
-        DataError: no cells, an unreadable file, a missing column, a bad value, one (cell, catalyst_id, epoch) twice,
+        DataError: no cells, an unreadable file, a missing column, another type, a bad value, one (cell, catalyst_id, epoch) twice,
             or one cell id with different contents in two runs.
     """
     found: dict[str, tuple[Path, Cell]] = {}
@@ -101,7 +102,7 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
             f"No cell with forecasts in {', '.join(map(str, runs))}. Give run directories that hold cells/*/forecasts.parquet."
         )
     cells = sorted((cell for _, cell in found.values()), key=lambda c: (c.benchmark, c.backbone, c.method, c.cell))
-    return Loaded(tuple(cells), tuple(_read_json(run / "manifest.json") for run in runs), tuple(warnings))
+    return Loaded(tuple(cells), tuple(read_json(run / "manifest.json", MANIFEST_JSON) for run in runs), tuple(warnings))
 
 
 def _cell_folders(run: Path) -> list[Path]:
@@ -114,7 +115,7 @@ def _cell_folders(run: Path) -> list[Path]:
 
 def _read_cell(folder: Path) -> Cell | None:
     """The cell in ``folder``; None if there is nothing to name it by."""
-    meta = _read_json(folder / "cell.json")
+    meta = read_json(folder / "cell.json", CELL_JSON)
     path = folder / "forecasts.parquet"
     rows, absent = _read_forecasts(path) if path.exists() else ({name: [] for name in (*REQUIRED, *OPTIONAL)}, ())
     if not rows["cell"] and meta is None:
@@ -143,7 +144,7 @@ def _read_cell(folder: Path) -> Cell | None:
 
 
 def _read_forecasts(path: Path) -> tuple[Columns, tuple[str, ...]]:
-    columns = _read_parquet(path, REQUIRED, OPTIONAL)
+    columns = read_parquet(path, FORECAST_SCHEMA, REQUIRED, OPTIONAL)
     absent = tuple(name for name in OPTIONAL if name not in columns)
     size = len(columns["cell"])
     full: dict[str, list[Any]] = {**columns, **{name: [None] * size for name in absent}}
@@ -154,7 +155,6 @@ def _read_forecasts(path: Path) -> tuple[Columns, tuple[str, ...]]:
 
 def _check(path: Path, rows: Columns) -> None:
     """Refuse what would make a figure wrong; the message names file, row (from 0), key and value."""
-    known = {status.value for status in Status}
     first: dict[tuple[str, int], int] = {}
     for i, key in enumerate(zip(rows["catalyst_id"], rows["epoch"], strict=True)):
         for name in _NEVER_NULL:
@@ -171,9 +171,12 @@ def _check(path: Path, rows: Columns) -> None:
                 "A forecast counts once: remove one of them."
             )
         first[key] = i
+        for name, known in _KNOWN.items():
+            if rows[name][i] not in known:
+                raise DataError(
+                    f"{path}: row {i} ({key[0]!r}): {name} is {rows[name][i]!r}; it must be one of {', '.join(known)}."
+                )
         status, prob = rows["status"][i], rows["prob_positive"][i]
-        if status not in known:
-            raise DataError(f"{path}: row {i}: status is {status!r}; known are {', '.join(sorted(known))}.")
         if status == Status.OK and (prob is None or not 0.0 <= prob <= 1.0):
             raise DataError(
                 f"{path}: row {i} ({key[0]!r}): status is ok but prob_positive is {prob!r}; it must lie in [0, 1]."
@@ -181,43 +184,13 @@ def _check(path: Path, rows: Columns) -> None:
 
 
 def _read_evidence(path: Path) -> Columns | None:
-    return _read_parquet(path, EVIDENCE, ()) if path.exists() else None
-
-
-def _read_parquet(path: Path, required: Sequence[str], optional: Sequence[str]) -> dict[str, list[Any]]:
-    try:
-        names = pq.read_schema(path).names
-        missing = [name for name in required if name not in names]
-        if missing:
-            raise DataError(
-                f"{path}: column(s) {', '.join(missing)} missing. Write the file again with the documented columns."
-            )
-        table = pq.read_table(
-            path, columns=[name for name in (*required, *optional) if name in names], partitioning=None
-        )
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            f"{path}: not a readable Parquet file ({error}). Run the cell again, or remove its folder."
-        ) from error
-    return {name: [_plain(value) for value in table.column(name).to_pylist()] for name in table.column_names}
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def _read_json(path: Path) -> Mapping[str, Any] | None:
     if not path.exists():
         return None
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not readable as JSON ({error}). Remove the file, or run the cells again.") from error
-    if not isinstance(value, dict):
-        raise DataError(
-            f"{path}: holds {type(value).__name__}, not an object. Remove the file, or run the cells again."
-        )
-    return value
+    columns = read_parquet(path, EVIDENCE_SCHEMA, EVIDENCE)
+    for name, values in columns.items():
+        if None in values:
+            raise DataError(f"{path}: row {values.index(None)}: {name} is null; it must be given.")
+    return columns
 
 
 def _same_or_refuse(old: tuple[Path, Cell], new: tuple[Path, Cell]) -> None:

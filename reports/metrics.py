@@ -18,6 +18,7 @@ from harness.records import NEGATIVE, POSITIVE
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 ECE_BINS = 10
+LOG_LOSS_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def brier(truth: Bools, probs: Floats) -> float | None:
 
 
 def log_loss(truth: Bools, probs: Floats) -> float | None:
-    """Mean negative log likelihood in nats; probabilities are clipped to [eps, 1 - eps], eps = 2.2e-16 (scikit-learn)."""
+    """Mean negative log likelihood in nats; probabilities are clipped to [eps, 1 - eps] with ``LOG_LOSS_EPS`` (scikit-learn)."""
     return float(skm.log_loss(truth, probs, labels=[False, True])) if truth.size else None
 
 

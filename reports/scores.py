@@ -21,6 +21,7 @@ class Score:
 
     Attributes:
         n: forecasts expected (catalysts x epochs) where cell.json says so, else rows.
+        epochs: different epochs among the rows; 1 without rows.
         n_scored: rows with a label and an answer of the model, usable or not.
         n_clusters: different catalysts among them, the sample size of every interval.
         coverage: rows with status ok / n.
@@ -44,6 +45,7 @@ class Score:
     reason: str | None
     remedy: str | None
     n: int
+    epochs: int
     n_scored: int
     n_clusters: int
     counts: Mapping[str, int]
@@ -64,6 +66,11 @@ class Score:
     cost_usd: float | None = None
     constant: bool = False
     warnings: tuple[str, ...] = ()
+
+    @property
+    def n_shown(self) -> str | None:
+        """``n`` as catalysts × epochs; None for one epoch, or where ``n`` is no such product (some epochs have no row yet)."""
+        return f"{self.n // self.epochs:,} × {self.epochs:,}" if self.epochs > 1 and self.n % self.epochs == 0 else None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,6 +110,7 @@ def score(cell: Cell) -> Score:
         reason=meta.get("reason"),
         remedy=meta.get("remedy"),
         n=n,
+        epochs=len(set(rows["epoch"])) or 1,
         n_scored=len(scored),
         n_clusters=len({rows["catalyst_id"][i] for i in scored}),
         counts={status.value: counts[status] for status in Status if counts[status]},
@@ -122,6 +130,10 @@ def _state(meta: Mapping[str, Any], counts: Mapping[str, int], n: int) -> str:
 def _row_warnings(cell: Cell, meta: Mapping[str, Any], counts: Mapping[str, int], n: int) -> list[str]:
     found = []
     stated = meta.get("n")
+    if cell.meta is not None and stated is None:
+        found.append(
+            "cell.json states no n: n is the number of rows, so a catalyst that was never asked goes unnoticed"
+        )
     if stated is not None and stated < cell.size:
         found.append(f"cell.json expects {stated} forecasts but there are {cell.size} rows; n is the number of rows")
     if cell.size < n:

@@ -28,6 +28,7 @@ class Column:
         kind: how values are shown; percent takes fractions.
         ci: key of the interval shown after the value; ``<ci>_low`` and ``<ci>_high`` in the CSV.
         shown: False for columns of the CSV only.
+        text: key of a text that, where a row has one, is shown instead of the value; the CSV keeps the value.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Column:
     kind: Kind = "text"
     ci: str | None = None
     shown: bool = True
+    text: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def escape_markdown(text: str) -> str:
 def _show(column: Column, row: Mapping[str, Any]) -> Shown:
     interval = row.get(column.ci) if column.ci else None
     ends = f"[{_format(column.kind, interval[0])}, {_format(column.kind, interval[1])}]" if interval else ""
-    return Shown(_format(column.kind, row.get(column.key)), ends, column.kind != "text")
+    instead = row.get(column.text) if column.text else None
+    return Shown(instead or _format(column.kind, row.get(column.key)), ends, column.kind != "text")
 
 
 def _format(kind: Kind, value: Any) -> str:

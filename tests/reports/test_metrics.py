@@ -108,3 +108,7 @@ def test_mcnemar_and_holm_by_hand() -> None:
 def test_sign_flip_sees_a_shift_and_no_shift() -> None:
     assert sign_flip(np.full(20, 1.0)) < 0.001
     assert sign_flip(np.array([1.0, -1.0, 2.0, -2.0])) == 1.0
+
+
+def test_log_loss_clips_at_the_stated_eps() -> None:
+    assert metrics.log_loss(np.array([True]), np.array([0.0])) == pytest.approx(-np.log(metrics.LOG_LOSS_EPS))

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.errors import DataError
 from reports import Report, build, terminal_table
+from reports.__main__ import main
 from reports.labels import GATE_OFF, REHEARSAL
 from tests.reports.runs import demo_run, evidence_of, meta_of, rows, write_cell
 
@@ -51,7 +53,8 @@ def test_report_json_is_strict_and_has_the_documented_keys(demo: Report) -> None
         ("tiem", "off", "prior", 5, 5)
     ]
     for empty in ("shift", "tokens", "consistency", "ndp"):
-        assert any(text.startswith(f"{empty} is empty") for text in data["warnings"])
+        assert data[empty] == []
+        assert any(empty in text and "are empty" in text for text in data["warnings"])
 
 
 def test_the_same_parquet_gives_the_same_bytes(demo: Report, tmp_path: Path) -> None:
@@ -163,3 +166,78 @@ def test_the_page_asks_for_nothing_from_outside(demo: Report) -> None:
     assert 'src="http' not in page
     assert "@import" not in page
     assert "url(" not in page
+
+
+@pytest.mark.parametrize("blocked", [".", "tables", "report.md"])
+def test_an_out_that_cannot_be_written_is_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], blocked: str
+) -> None:
+    write_cell(run, rows(n=3))
+    out = tmp_path / "out"
+    if blocked == "report.md":
+        (out / blocked).mkdir(parents=True)  # a directory where a file must go
+    else:
+        (out / blocked).parent.mkdir(exist_ok=True)
+        (out / blocked).write_text("in the way", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot be written here") as error:
+        build([run], out)
+    assert str(out) in str(error.value)
+    assert main([str(run), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert "--out DIR" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc here")
+def test_an_out_below_proc_exits_2(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_cell(run, rows(n=3))
+    assert main([str(run), "--out", "/proc/nowhere/report"]) == 2
+    assert "/proc/nowhere" in capsys.readouterr().err
+
+
+def test_without_the_reference_the_methods_are_named(run: Path) -> None:
+    for method in ("cot", "vanilla_rag"):
+        write_cell(run, rows(method, n=6))
+    write_cell(run, rows("always_positive", n=6, n_calls=0))
+    (text,) = [text for text in build([run], run / "report").warnings if text.startswith("pairs is empty")]
+    assert "'tiem'" in text
+    assert "Methods here: cot, vanilla_rag." in text
+    assert "python -m reports RUN --reference NAME" in text
+    assert build([run], run / "report", reference="cot").data["pairs"]
+
+
+def test_with_one_method_nothing_is_offered(run: Path) -> None:
+    write_cell(run, rows("cot", n=6))
+    (text,) = [text for text in build([run], run / "report").warnings if text.startswith("pairs is empty")]
+    assert "--reference" not in text
+
+
+def test_seeds_are_told_apart_wherever_a_cell_is_named(run: Path) -> None:
+    for seed in (1, 2):
+        for method in ("tiem", "cot"):
+            some = [row | {"seed": seed, "cell": f"{method}-{seed}"} for row in rows(method, n=8, gate="off")]
+            write_cell(run, some)
+    write_cell(run, rows("zero_shot", n=8))
+    report = build([run], run / "report")
+    assert "cot (seed=1) × deepseek_v4_flash × astock; cot (seed=2) × deepseek_v4_flash × astock" in report.title
+    for table in report.tables:
+        if table.name in ("results", "pairs", "calibration_and_cost", "cells"):
+            read = [tuple(cell.text for cell in row[:4]) for row in table.shown()]
+            assert len(set(read)) == len(read) > 1, table.name
+    assert "tiem (seed=2)" in report.figures[0].svg.decode()
+
+
+def test_n_is_shown_as_catalysts_times_epochs(run: Path) -> None:
+    write_cell(run, rows(n=6, epochs=3))
+    write_cell(run, rows("cot", n=6))
+    report = build([run], run / "report")
+    results = next(table for table in report.tables if table.name == "results")
+    at = [column.key for column in results.visible].index("n")
+    assert [row[at].text for row in results.shown()] == ["6", "6 × 3"]
+    assert [row["n"] for row in report.data["cells"]] == [6, 18]
+    assert ",18," in results.to_csv()
+
+
+def test_the_clipping_of_log_loss_is_said(demo: Report) -> None:
+    table = next(table for table in demo.tables if table.name == "calibration_and_cost")
+    assert "clipped to [eps, 1 − eps] with eps = 2.2e-16" in table.note

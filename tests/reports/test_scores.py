@@ -38,6 +38,18 @@ def test_n_is_what_was_expected(run: Path) -> None:
     assert (s.n, s.coverage, s.state) == (40, 0.25, "incomplete")
 
 
+def test_a_cell_json_without_n_is_said(run: Path) -> None:
+    some = rows(n=10)
+    s = scored(run, some, meta=meta_of(some, n=None))
+    assert s.n == 10
+    assert any("states no n" in text for text in s.warnings)
+
+
+def test_n_that_is_no_product_is_shown_as_it_is(run: Path) -> None:
+    s = scored(run, rows(n=5, epochs=2)[:9])
+    assert (s.n, s.epochs, s.n_shown) == (9, 2, None)
+
+
 def test_all_positive_baseline_is_flagged(run: Path) -> None:
     s = scored(run, rows("always_positive", "rehearsal", prob_positive=1.0, n_calls=0, rehearsal=True))
     assert (s.mcc, s.mcc_ci, s.acc) == (0.0, (0.0, 0.0), s.base_rate)
