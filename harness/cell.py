@@ -176,6 +176,7 @@ class CellRun:
             return vectors
 
         return Context(
+            benchmark=config.benchmark.name,
             gate=config.gate,
             evidence=self._index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=self._index.experience[config.memory].as_of(case, config.gate),

@@ -117,7 +117,7 @@ def resolved_before(resolve_at: datetime | None, decision: Stamp) -> bool:
 
 
 class Convention(StrEnum):
-    """When the return of a catalyst starts and becomes known (tiem.md §8)."""
+    """When the return of a catalyst starts and becomes known."""
 
     ENTRY_NEXT_OPEN = "entry_next_open"
     CLOSE_TO_CLOSE = "close_to_close"

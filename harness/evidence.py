@@ -20,7 +20,7 @@ from harness.records import DROPPED, CaseSet, Catalyst, Corpus, Document, Resolv
 
 
 class Gate(StrEnum):
-    """How strictly time is enforced (tiem.md §2)."""
+    """How strictly time is enforced."""
 
     STRICT = "strict"
     PAPER = "paper"

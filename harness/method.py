@@ -71,6 +71,7 @@ class Context:
     """The world as of one catalyst's decision. Methods reach documents, outcomes and models only through this.
 
     Attributes:
+        benchmark: name of the benchmark that the catalyst belongs to.
         gate: how strictly time is enforced; views enforce it, methods with structures of their own must too.
         evidence: documents as of (stock, T).
         experience: past cases whose outcome was known before T, oldest first; empty with ``memory=none``.
@@ -86,6 +87,7 @@ class Context:
         warn: say something once in cell.json (a failed extraction, a benchmark without industries).
     """
 
+    benchmark: str
     gate: Gate
     evidence: EvidenceView
     experience: Sequence[ResolvedCase]

@@ -18,7 +18,7 @@ from methods.base import render, template_sha256
 
 TEMPLATES = ("forecast_system.j2", "forecast_user.j2")
 MAX_CONCURRENT = 12
-"""Concurrent documents shown, oldest first (tiem.md §3: U(c))."""
+"""Concurrent documents shown, oldest first (the paper's U(c))."""
 
 MARKET_NAMES = {"CN": "Chinese A-share", "US": "United States"}
 

@@ -1,4 +1,4 @@
-"""The character budget of the fused prompt (HEFR, tiem.md §5): who gets how much, and how a text is cut to it."""
+"""The character budget of the fused prompt (HEFR): who gets how much, and how a text is cut to it."""
 
 from __future__ import annotations
 

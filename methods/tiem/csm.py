@@ -1,4 +1,4 @@
-"""The Case-based Skill Memory as a learner: distil, apply, recall, review over the states of a memory log (tiem.md §4)."""
+"""The Case-based Skill Memory as a learner: distil, apply, recall, review over the states of a memory log."""
 
 from __future__ import annotations
 

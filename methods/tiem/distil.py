@@ -1,4 +1,4 @@
-"""Distillation: what a case teaches once its outcome is known, as one or two skills (tiem.md §4)."""
+"""Distillation: what a case teaches once its outcome is known, as one or two skills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Event-Evidence Hypergraph (EEH) of one corpus: propositions, episodes and themes as of any decision (tiem.md §3).
+"""The Event-Evidence Hypergraph (EEH) of one corpus: propositions, episodes and themes as of any decision.
 
 Under ``strict`` each tier at T is what a build on the corpus cut at T would give. Nothing is built per decision for that:
 a chunk, a window and a cluster are judged once for what they say, so two decisions that see the same windows share their
@@ -44,6 +44,7 @@ CALLS_AT_ONCE = 64
 def eeh_of(ctx: Context, settings: EehSettings) -> Eeh:
     """The hypergraph of the corpus behind ``ctx``: one for all cells of a process with its backbone and embedder."""
     prompts = {name: template_sha256(name) for name in TEMPLATES}
+    settings = settings.of_benchmark(ctx.benchmark)
     key = content_key(ctx.evidence.corpus_key, settings.model_dump(mode="json"), prompts)
     return ctx.shared(f"eeh-{key}", lambda directory: Eeh(settings, directory))
 

@@ -1,4 +1,4 @@
-"""The episode tier: which windows of a stock's propositions are one causal chain, and what it is about (tiem.md §3)."""
+"""The episode tier: which windows of a stock's propositions are one causal chain, and what it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The day tier: documents become propositions, chunk by chunk, each chunk once (tiem.md §3)."""
+"""The day tier: documents become propositions, chunk by chunk, each chunk once."""
 
 from __future__ import annotations
 

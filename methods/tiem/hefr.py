@@ -1,4 +1,4 @@
-"""HEFR: the streams fused into one forecast call, or, as an ablation, one call a stream and their mean (tiem.md §5, §6)."""
+"""HEFR: the streams fused into one forecast call, or, as an ablation, one call a stream and their mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCMR: each of the best skills is made a predicate, judged on the evidence that tests it, and votes (tiem.md §5)."""
+"""SCMR: each of the best skills is made a predicate, judged on the evidence that tests it, and votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the skill memory answers at T: the ancestry gate, then the ranking of Eq. 9 (tiem.md §2, §4)."""
+"""What the skill memory answers at T: the ancestry gate, then the ranking of Eq. 9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCMR: the weighted vote of skills that were each judged on their own evidence (tiem.md §5)."""
+"""SCMR: the weighted vote of skills that were each judged on their own evidence."""
 
 from __future__ import annotations
 

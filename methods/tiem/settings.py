@@ -1,4 +1,4 @@
-"""Knobs of the Event-Evidence Hypergraph (tiem.md §3)."""
+"""Knobs of the Event-Evidence Hypergraph (paper, Sec. 3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class EehSettings(BaseModel):
         chunk_tokens, chunk_overlap: size of a chunk and what neighbours share, in tokens.
         extract_max_tokens: upper bound of an extraction's reply, which lists much more than a forecast's; None takes the
             endpoint's.
-        episode_days: Δ_ep; the paper takes 30 for EDT.
+        episode_days: Δ_ep.
+        episode_days_of: Δ_ep of benchmarks that have their own, by name.
         max_propositions: cap of a window.
         episode_confidence, theme_confidence: below them the model's yes is a no.
         theme_days, theme_step: length of a theme window and distance of two starts, in days.
@@ -30,6 +31,7 @@ class EehSettings(BaseModel):
     chunk_overlap: int = Field(64, ge=0)
     extract_max_tokens: int | None = Field(6000, ge=1)
     episode_days: int = Field(14, ge=1)
+    episode_days_of: dict[str, int] = Field(default_factory=lambda: {"edt": 30})
     max_propositions: int = Field(7, ge=2)
     episode_confidence: float = Field(0.7, ge=0, le=1)
     theme_days: int = Field(90, ge=1)
@@ -41,3 +43,7 @@ class EehSettings(BaseModel):
     theme_confidence: float = Field(0.6, ge=0, le=1)
     max_themes: int = Field(200, ge=1)
     duplicate_above: float = Field(0.85, ge=0, le=1)
+
+    def of_benchmark(self, name: str) -> EehSettings:
+        """The knobs for one benchmark."""
+        return self.model_copy(update={"episode_days": self.episode_days_of.get(name, self.episode_days)})

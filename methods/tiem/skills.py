@@ -1,4 +1,4 @@
-"""The Case-based Skill Memory (CSM) as pure functions: a state and what is proposed give the changes (tiem.md §4).
+"""The Case-based Skill Memory (CSM) as pure functions: a state and what is proposed give the changes.
 
 A state maps skill ids to skills. An operation reads it and returns changes; it calls nothing and alters nothing, so the
 memory at any T is the fold of the changes before T. Vectors are looked up by the text they belong to (``Skill.text``): a

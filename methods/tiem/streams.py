@@ -1,4 +1,4 @@
-"""The streams of the fused prompt: the records each holds, and what of them the budget leaves (tiem.md §5)."""
+"""The streams of the fused prompt: the records each holds, and what of them the budget leaves."""
 
 from __future__ import annotations
 

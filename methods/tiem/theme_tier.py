@@ -1,4 +1,4 @@
-"""The theme tier: clusters of episodes across stocks, and what they have in common (tiem.md §3)."""
+"""The theme tier: clusters of episodes across stocks, and what they have in common."""
 
 from __future__ import annotations
 

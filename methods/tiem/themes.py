@@ -1,4 +1,4 @@
-"""Themes: which episodes of several stocks belong together, and which themes a decision may see (tiem.md §3).
+"""Themes: which episodes of several stocks belong together, and which themes a decision may see.
 
 Windows lie on one grid for all benchmarks: a start every 30 days from 2000-01-01 00:00 UTC, 90 days long, the close not
 included. A theme is made of the episodes as they stood at the close of its window. Everything that counts over themes (the

@@ -1,4 +1,4 @@
-"""Episode windows: which propositions of a stock may form one causal chain (tiem.md §3, episode tier)."""
+"""Episode windows: which propositions of a stock may form one causal chain."""
 
 from __future__ import annotations
 

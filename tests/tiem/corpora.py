@@ -160,6 +160,7 @@ def context(
     warnings: list[str] | None = None,
 ) -> Context:
     return Context(
+        benchmark="tests",
         gate=gate,
         evidence=index.as_of(stock, decision, gate),
         experience=(),

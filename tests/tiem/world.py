@@ -190,6 +190,7 @@ def context(
     if learner is not None and state is not None:
         memory = Memory(learner, state, CASE.time, gate, Tools(model, embed))
     return Context(
+        benchmark="tests",
         gate=gate,
         evidence=EvidenceIndex(Corpus(tuple(documents), stocks), drop_copies=True).as_of("600001", CASE.time, gate),
         experience=(),
