@@ -19,13 +19,13 @@ from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, training_benchmark
 from harness.memory import Change, State
-from harness.memory_actor import MemoryActor, MemoryClient
+from harness.memory_actor import MemoryActor
 from harness.method import Context, Lesson, Tools
 from harness.records import Benchmark, Catalyst, Forecast, Status
 from harness.schedule import Chronology
 from harness.store import CellStore
 from methods.base import BaseMethod
-from tests.support import benchmark_of, config_of
+from tests.support import LocalMemory, benchmark_of, config_of
 
 CONFIG = config_of("method=always_positive", "memory=online")
 
@@ -69,31 +69,6 @@ class Counting(BaseMethod):
 
 
 DELAYS = random.Random(0)
-
-
-class LocalMemory(MemoryClient):
-    """A memory without Ray: the actor's own code in this process."""
-
-    def __init__(self, actor: MemoryActor) -> None:
-        object.__setattr__(self, "actor", actor)
-
-    async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
-        return await self.actor.recall(question, decision, gate)
-
-    async def commit(self, key: Any, proposal: Any) -> Any:
-        return await self.actor.commit(key, proposal)
-
-    async def review(self, key: Any, known: Any) -> Any:
-        return await self.actor.review(key, known)
-
-    async def committed(self) -> set[str]:
-        return await self.actor.committed()
-
-    async def sha256(self) -> str:
-        return await self.actor.sha256()
-
-    async def export(self, path: Path) -> None:
-        await self.actor.export(str(path))
 
 
 def sample() -> Benchmark:
