@@ -13,7 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -165,6 +165,18 @@ class CellRun:
             self.ending.set()
         self._record(case, epoch, forecast, calls)
         return forecast
+
+    async def prepare(self, case: Catalyst) -> None:
+        """Do what the forecast of ``case`` needs and its memory has no part in; a failure is left for the forecast to meet."""
+        learner = self.spec.method.learner()
+        calls: list[Call] = []
+        try:
+            if learner is not None:
+                await learner.prepare(case, replace(self.context(case, 0, calls, calls), memory=None))
+        except HarnessError as error:
+            log.info("%s, preparing %s: %s", self.spec.name, case.catalyst_id, error)
+        finally:
+            self.record_calls(None, calls)
 
     def context(self, case: Catalyst, epoch: int, calls: list[Call], shared: list[Call]) -> Context:
         """The world as of ``case``. Calls of this forecast are appended to ``calls``, those that others share to ``shared``."""

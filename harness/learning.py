@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -46,6 +46,7 @@ class LearningCell(Protocol):
     def width(self) -> int: ...
     @property
     def memory(self) -> MemoryClient: ...
+    async def prepare(self, case: Catalyst) -> None: ...
     async def forecast(self, case: Catalyst, epoch: int) -> Forecast | None: ...
     def tools(self, calls: list[Call]) -> Tools: ...
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
@@ -85,7 +86,13 @@ class Learning:
         self._committed = await self._cell.memory.committed()
         self._release()
         workers = [asyncio.create_task(self._work()) for _ in range(min(self._cell.width, len(self._cases)))]
-        others = [asyncio.create_task(self._commit_in_order()), asyncio.create_task(self._end_early(len(workers)))]
+        ahead = iter(sorted(self._resolved.values(), key=commit_key))
+        scouts = [asyncio.create_task(self._prepare(ahead)) for _ in range(max(1, self._cell.width // 2))]
+        others = [
+            asyncio.create_task(self._commit_in_order()),
+            asyncio.create_task(self._end_early(len(workers))),
+            *scouts,
+        ]
         try:
             await asyncio.gather(*workers)
             if not self._cell.ending.is_set():
@@ -110,6 +117,15 @@ class Learning:
             if not self._left:
                 for _ in range(self._cell.width):
                     self._free.put_nowait(_ENOUGH)
+
+    async def _prepare(self, ahead: Iterator[ResolvedCase]) -> None:
+        """Ahead of the frontier: what forecasts need and the memory has no part in, in the order in which others wait."""
+        for resolved in ahead:
+            name = resolved.case.catalyst_id
+            if self._cell.ending.is_set():
+                return
+            if name not in self._finished and name not in self._asked:
+                await self._cell.prepare(resolved.case)
 
     async def _forecast_and_propose(self, name: str) -> tuple[bool, Any]:
         """(True, what the case teaches), or (False, None) if the run ends before it can be learned from."""

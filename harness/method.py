@@ -157,6 +157,13 @@ class Learner(Method, Protocol):
 
     train_limit: int | None
 
+    async def prepare(self, case: Catalyst, ctx: Context) -> None:
+        """Do early what the forecast of ``case`` will need and the memory has no part in (``ctx.memory`` is None).
+
+        It must leave nothing behind but what is cached by content: a forecast is the same whether or not it was prepared.
+        """
+        ...
+
     async def propose(self, lesson: Lesson, tools: Tools) -> Any:
         """What the case teaches, whatever is in the memory; picklable. None if it teaches nothing.
 

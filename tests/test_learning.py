@@ -47,6 +47,10 @@ class Counting(BaseMethod):
         prob = (positive + 1) / (seen + 2)
         return Forecast(Status.OK, prob, rationale=f"{positive} of {seen}", prompt_sha256=f"{positive}/{seen}")
 
+    async def prepare(self, case: Catalyst, ctx: Context) -> None:
+        assert ctx.memory is None
+        await asyncio.sleep(DELAYS.random() * 0.003)
+
     async def propose(self, lesson: Lesson, tools: Tools) -> Any:
         await asyncio.sleep(DELAYS.random() * 0.003)
         name = lesson.resolved.case.catalyst_id

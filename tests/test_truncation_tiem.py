@@ -109,9 +109,11 @@ def test_also_while_the_memory_learns_through_the_evaluation_set(small_root: Pat
 
 
 def test_under_the_paper_gate_the_future_shows(small_root: Path, tmp_path: Path) -> None:
-    """Structures built over the whole corpus: an episode that goes on after T is not seen at T. Strict prevents that; here it is caught."""
-    case = loaded(small_root, "csmd").evaluation.catalysts[70]
-    root = cut_at(small_root, "csmd", case, tmp_path / "root")
-    whole = prompts(small_root, "csmd", tmp_path / "whole", [case.catalyst_id], "gate=paper")
-    cut = prompts(root, "csmd", tmp_path / "cut", [case.catalyst_id], "gate=paper")
-    assert cut != whole
+    """A skill that a later outcome was merged into is not seen at T. Strict shows it as it was; here the difference is caught."""
+    case = loaded(small_root, "astock").evaluation.catalysts[0]
+    root = cut_at(small_root, "astock", case, tmp_path / "root")
+    for gate, same in (("paper", False), ("strict", True)):
+        overrides = (f"gate={gate}", "method.merge_at=0.3")  # so low that skills do merge
+        whole = prompts(small_root, "astock", tmp_path / f"whole-{gate}", [case.catalyst_id], *overrides)
+        cut = prompts(root, "astock", tmp_path / f"cut-{gate}", [case.catalyst_id], *overrides)
+        assert (cut == whole) == same, gate

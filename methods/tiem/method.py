@@ -105,6 +105,11 @@ class Tiem(BaseMethod):
 
         return await paths.by_vote(case, ctx, skills, blocks, fused) if self.scmr else await fused()
 
+    async def prepare(self, case: Catalyst, ctx: Context) -> None:
+        if self.eeh:
+            graph = event_graph.eeh_of(ctx, self.hypergraph)
+            await gather.streams_of(case, ctx, (), graph, gather.Sizes(self.prior_k, self.episode_k, self.theme_k))
+
     def learner(self) -> Tiem | None:
         """The full method with the same parameters: all variants that have a memory read the one that it trains."""
         return Tiem.model_validate({**self.model_dump(), **MEMORY_VARIANT}) if self.csm else None
