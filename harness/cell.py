@@ -166,21 +166,47 @@ class CellRun:
         self._record(case, epoch, forecast, calls)
         return forecast
 
-    async def prepare(self, case: Catalyst) -> None:
+    async def recollect(self, case: Catalyst) -> Forecast | None:
+        """Forecast a case of the experience split in a run that learns through both splits: nothing of it is scored."""
+        assert self._index.past is not None
+        calls: list[Call] = []
+        self.progress.in_flight += 1
+        try:
+            return await self.spec.method.forecast(case, self.context(case, 0, calls, calls, self._index.past))
+        except Stopped:
+            self.stop()
+            return None
+        except Exception as error:  # noqa: BLE001 - as for any forecast
+            return self._failed(case, error)
+        finally:
+            self.progress.in_flight -= 1
+            self.record_calls(case.catalyst_id, calls)
+
+    async def prepare(self, case: Catalyst, index: BenchmarkIndex) -> None:
         """Do what the forecast of ``case`` needs and its memory has no part in; a failure is left for the forecast to meet."""
         learner = self.spec.method.learner()
         calls: list[Call] = []
         try:
             if learner is not None:
-                await learner.prepare(case, replace(self.context(case, 0, calls, calls), memory=None))
+                await learner.prepare(case, replace(self.context(case, 0, calls, calls, index), memory=None))
         except HarnessError as error:
             log.info("%s, preparing %s: %s", self.spec.name, case.catalyst_id, error)
         finally:
             self.record_calls(None, calls)
 
-    def context(self, case: Catalyst, epoch: int, calls: list[Call], shared: list[Call]) -> Context:
-        """The world as of ``case``. Calls of this forecast are appended to ``calls``, those that others share to ``shared``."""
-        config, services = self._config, self._services
+    def context(
+        self,
+        case: Catalyst,
+        epoch: int,
+        calls: list[Call],
+        shared: list[Call],
+        index: BenchmarkIndex | None = None,
+    ) -> Context:
+        """The world as of ``case``, a case of ``index`` (the cell's own by default).
+
+        Calls of this forecast are appended to ``calls``, those that others share to ``shared``.
+        """
+        config, services, index = self._config, self._services, index or self._index
 
         async def embed(texts: Sequence[str]) -> Vectors:
             vectors, made = await services.embed(texts)
@@ -188,10 +214,10 @@ class CellRun:
             return vectors
 
         return Context(
-            benchmark=config.benchmark.name,
+            benchmark=index.benchmark.name,
             gate=config.gate,
-            evidence=self._index.evidence.as_of(case.stock_id, case.time, config.gate),
-            experience=self._index.experience[config.memory].as_of(case, config.gate),
+            evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
+            experience=index.experience[config.memory].as_of(case, config.gate),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
             llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
             build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),

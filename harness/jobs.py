@@ -21,6 +21,7 @@ class CellSpec:
     Attributes:
         kind: ``cells`` or ``memories``: the directory it is stored in, below the run directory.
         learns: whether this run commits what it learns (training, and ``memory=online``).
+        starts_empty: whether it starts without a trained memory.
     """
 
     name: str
@@ -29,6 +30,7 @@ class CellSpec:
     method: Method
     kind: Literal["cells", "memories"] = "cells"
     learns: bool = False
+    starts_empty: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ class BenchmarkIndex:
         }
         return cls(benchmark, evaluation, experience)
 
+    @cached_property
+    def past(self) -> BenchmarkIndex | None:
+        """The experience split as something to be run; None where there is none."""
+        experience = self.benchmark.experience
+        return BenchmarkIndex.of(training_benchmark(self.benchmark, experience)) if experience else None
+
     def focal(self, case: Catalyst) -> Document | None:
         """The focal document of ``case``."""
         return self.evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal()
@@ -107,11 +115,16 @@ def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
     cases = benchmark.evaluation
     asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
     if spec.kind == "memories":
-        learner = spec.method.learner()
-        limit = learner.train_limit if learner else None
-        evidence = EvidenceIndex(cases.corpus, benchmark.drop_copies)
-        return [(c, 0) for c in asked[:limit] if evidence.as_of(c.stock_id, c.time, Gate.STRICT).focal() is not None]
+        return [(case, 0) for case in taught(BenchmarkIndex.of(benchmark), spec.method)]
     return [(case, epoch) for case in asked[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
+
+
+def taught(index: BenchmarkIndex, method: Method) -> list[Catalyst]:
+    """The cases of an experience split that ``method`` learns from: with a focal document, up to its ``train_limit``."""
+    learner = method.learner()
+    cases = index.benchmark.evaluation
+    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
+    return [c for c in asked[: learner.train_limit if learner else None] if index.focal(c) is not None]
 
 
 def training_benchmark(benchmark: Benchmark, experience: CaseSet) -> Benchmark:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from harness.errors import HarnessError
 from harness.gateway.result import Stopped
-from harness.jobs import BenchmarkIndex, CellSpec
+from harness.jobs import BenchmarkIndex, CellSpec, taught
 from harness.memory import CommitKey
 from harness.memory_actor import MemoryClient, review_key
 from harness.method import Learner, Lesson, Tools
@@ -46,7 +46,8 @@ class LearningCell(Protocol):
     def width(self) -> int: ...
     @property
     def memory(self) -> MemoryClient: ...
-    async def prepare(self, case: Catalyst) -> None: ...
+    async def prepare(self, case: Catalyst, index: BenchmarkIndex) -> None: ...
+    async def recollect(self, case: Catalyst) -> Forecast | None: ...
     async def forecast(self, case: Catalyst, epoch: int) -> Forecast | None: ...
     def tools(self, calls: list[Call]) -> Tools: ...
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
@@ -56,7 +57,11 @@ class LearningCell(Protocol):
 
 
 class Learning:
-    """One learning run over the cases of a plan; rows that are ``finished`` are not asked again."""
+    """One learning run over the cases of a plan; rows that are ``finished`` are not asked again.
+
+    A cell that goes on learning through its evaluation set (``memory=online``) learns from the experience split in the same run,
+    because the last outcomes of the one become known after the first decisions of the other.
+    """
 
     def __init__(self, cell: LearningCell, plan: list[tuple[Catalyst, int]], finished: dict[str, Row]) -> None:
         learner = cell.spec.method.learner()
@@ -65,11 +70,14 @@ class Learning:
         self._cell = cell
         self._learner: Learner = learner
         self._finished = finished
-        self._cases = {case.catalyst_id: case for case, _ in plan}
-        outcomes = cell.index.benchmark.evaluation.outcomes
-        self._resolved = {
-            name: ResolvedCase(case, outcomes[name], cell.index.focal(case)) for name, case in self._cases.items()
-        }
+        self._plan = {case.catalyst_id: case for case, _ in plan}
+        past = cell.index.past if cell.spec.kind == "cells" and cell.spec.starts_empty else None
+        self._index = dict.fromkeys(self._plan, cell.index)
+        self._cases = dict(self._plan)
+        if past is not None:
+            self._cases |= {case.catalyst_id: case for case in taught(past, cell.spec.method)}
+            self._index |= dict.fromkeys(self._cases.keys() - self._plan.keys(), past)
+        self._resolved = {name: self._outcome(name) for name in self._cases}
         self._chronology = Chronology(
             steps_of(list(self._resolved.values()), learner), [(c.time.instant, n) for n, c in self._cases.items()]
         )
@@ -101,7 +109,11 @@ class Learning:
             for task in (*others, *workers):
                 task.cancel()
             await asyncio.gather(*others, *workers, return_exceptions=True)
-        self._cell.give_up_on([(c, 0) for n, c in self._cases.items() if n not in self._asked | self._finished.keys()])
+        self._cell.give_up_on([(c, 0) for n, c in self._plan.items() if n not in self._asked | self._finished.keys()])
+
+    def _outcome(self, name: str) -> ResolvedCase:
+        index, case = self._index[name], self._cases[name]
+        return ResolvedCase(case, index.benchmark.evaluation.outcomes[name], index.focal(case))
 
     async def _work(self) -> None:
         while self._left and not self._cell.ending.is_set():
@@ -125,14 +137,14 @@ class Learning:
             if self._cell.ending.is_set():
                 return
             if name not in self._finished and name not in self._asked:
-                await self._cell.prepare(resolved.case)
+                await self._cell.prepare(resolved.case, self._index[name])
 
     async def _forecast_and_propose(self, name: str) -> tuple[bool, Any]:
         """(True, what the case teaches), or (False, None) if the run ends before it can be learned from."""
         row = self._finished.get(name)
         if row is None:
             self._asked.add(name)
-        forecast = forecast_of(row) if row else await self._cell.forecast(self._cases[name], 0)
+        forecast = forecast_of(row) if row else await self._forecast(name)
         if forecast is None:
             return False, None
         if not forecast.status.final:
@@ -151,6 +163,11 @@ class Learning:
         finally:
             self._cell.record_calls(name, calls)
         return False, None
+
+    async def _forecast(self, name: str) -> Forecast | None:
+        if name in self._plan:
+            return await self._cell.forecast(self._cases[name], 0)
+        return await self._cell.recollect(self._cases[name])
 
     async def _commit_in_order(self) -> None:
         try:
@@ -175,10 +192,7 @@ class Learning:
 
     def _known(self, key: CommitKey) -> list[ResolvedCase]:
         """Cases resolved before a review, those of the experience split included, in the order they became known."""
-        past = [r for r in self._cell.index.experience["frozen"].cases if r.focal is not None]
-        return sorted(
-            (r for r in [*past, *self._resolved.values()] if r.outcome.resolve_at < key.valid_from), key=commit_key
-        )
+        return sorted((r for r in self._resolved.values() if r.outcome.resolve_at < key.valid_from), key=commit_key)
 
     async def _end_early(self, workers: int) -> None:
         await self._cell.ending.wait()

@@ -20,7 +20,7 @@ import ray
 
 from harness.calls import CallingLLM, Chat, Embedding
 from harness.clock import Stamp
-from harness.errors import DataError
+from harness.errors import DataError, HarnessError
 from harness.evidence import Gate
 from harness.memory import MEMORY_SCHEMA, Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
 from harness.method import Learner, Tools, Vectors
@@ -121,7 +121,10 @@ class MemoryActor:
         write_memory(Path(path), self._log)
 
     def _write(self, key: CommitKey, changes: Sequence[Change]) -> None:
-        ops = self._log.prepare(key, changes)
+        try:
+            ops = self._log.prepare(key, changes)
+        except ValueError as error:
+            raise HarnessError(f"the memory cannot learn this now: {error}") from None
         if self._journal is None:
             raise ValueError("this memory is frozen: it has no journal")
         self._journal.parent.mkdir(parents=True, exist_ok=True)

@@ -85,10 +85,13 @@ class _Plan:
         benchmark = self._benchmark(config)
         memory, trained = self._memory(config, benchmark, method)
         learns = method.learner() is not None and config.memory == "online"
+        if learns and memory is not None and memory.training is not None:
+            memory = None  # it learns from the experience split in its own run, in one order with the evaluation set
         if learns and config.run.epochs > 1:
             raise ConfigError("run.epochs: memory=online learns from each catalyst once; use run.epochs=1")
         identity = cell_identity(config, benchmark, method.fingerprint(), trained)
-        spec = CellSpec(cell_name(config, identity), config, identity, method, learns=learns)
+        name = cell_name(config, identity)
+        spec = CellSpec(name, config, identity, method, learns=learns, starts_empty=memory is None)
         job = Job(_widest(spec, self.jobs.get(spec.name)), benchmark, memory)
         if not job.plan:
             raise ConfigError(f"benchmark {config.benchmark.name}: no catalyst is left to forecast (all are dropped)")

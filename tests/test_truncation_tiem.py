@@ -113,7 +113,8 @@ def test_under_the_paper_gate_the_future_shows(small_root: Path, tmp_path: Path)
     case = loaded(small_root, "astock").evaluation.catalysts[0]
     root = cut_at(small_root, "astock", case, tmp_path / "root")
     for gate, same in (("paper", False), ("strict", True)):
-        overrides = (f"gate={gate}", "method.merge_at=0.3")  # so low that skills do merge
+        # So low a threshold that skills do merge, and so many skills asked for that the merged ones are among them.
+        overrides = (f"gate={gate}", "method.merge_at=0.2", "method.skill_k=60", "method.skill_min_sim=-1")
         whole = prompts(small_root, "astock", tmp_path / f"whole-{gate}", [case.catalyst_id], *overrides)
         cut = prompts(root, "astock", tmp_path / f"cut-{gate}", [case.catalyst_id], *overrides)
         assert (cut == whole) == same, gate
