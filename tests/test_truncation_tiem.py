@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 VARIANTS = ("tiem", "tiem_wo_eeh", "tiem_wo_csm", "tiem_wo_hefr", "tiem_scmr")
 EVAL = {"astock": "Astock", "edt": "EDT_ood", "cmin_us": "CMIN-US_ood", "csmd": "CSMD_ood"}
 EVENT = {**EVAL, "astock": "Astock.partial"}
-EXPERIENCE = 40
+EXPERIENCE = 30
 """Cases of the experience that are kept."""
 
 
@@ -88,7 +88,7 @@ def prompts(
 @pytest.mark.parametrize("benchmark", sorted(EVAL))
 def test_deleting_the_future_changes_no_prompt_of_any_variant(small_root: Path, tmp_path: Path, benchmark: str) -> None:
     cases = loaded(small_root, benchmark).evaluation.catalysts
-    sampled = [cases[0], cases[70]]
+    sampled = [cases[0], cases[70]] if benchmark == "astock" else [cases[70]]
     whole = prompts(small_root, benchmark, tmp_path / "whole", [c.catalyst_id for c in sampled])
     for case in sampled:
         root = cut_at(small_root, benchmark, case, tmp_path / f"root-{case.catalyst_id}")
