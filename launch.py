@@ -24,7 +24,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
-import reports
 from harness.errors import ConfigError, HarnessError
 from harness.plan import Composed, make_jobs, validated
 from harness.run import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
@@ -108,6 +107,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
 
 def make_report(directory: RunDirectory, console: Console) -> bool:
     """Write the report and print its table; False if that is not possible, which changes nothing about the cells."""
+    import reports  # plotting takes seconds to load: after the cells, not before
+
     try:
         reports.terminal_table(reports.build([directory.path], directory.report))
     except HarnessError as error:

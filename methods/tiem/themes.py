@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import HDBSCAN
 
 from harness.clock import Stamp
 from methods.ranking import cosine_scores
@@ -76,6 +75,8 @@ def cluster(vectors: Vector, min_size: int = 2) -> list[tuple[int, ...]]:
     scikit-learn counts a point among its own neighbours, the original library does not: ``min_samples`` is one more here
     for the same core distance.
     """
+    from sklearn.cluster import HDBSCAN  # takes over a second to load, and most processes never cluster
+
     if len(vectors) < min_size:
         return []
     order = np.lexsort(vectors.T[::-1])
