@@ -98,6 +98,10 @@ class MemoryLog:
             self.replay(op)
         return ops
 
+    def length_before(self, instant: datetime) -> int:
+        """How many operations hold before ``instant``: they are a prefix, for the log is in order of time."""
+        return bisect_left(self.ops, instant, key=lambda op: op.key.valid_from)
+
     def state_at(self, instant: datetime) -> dict[str, str]:
         """The fold of the operations with ``valid_from < instant``."""
         found = {}

@@ -22,7 +22,7 @@ from harness.calls import CallingLLM, Chat, Embedding
 from harness.clock import Stamp
 from harness.errors import DataError, HarnessError
 from harness.evidence import Gate
-from harness.memory import MEMORY_SCHEMA, Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
+from harness.memory import MEMORY_SCHEMA, Change, CommitKey, MemoryLog, MemoryOp, State, dumps, loads, ops_of
 from harness.method import Learner, Tools, Vectors
 from harness.records import Call, ResolvedCase
 from harness.remote import unwrapped
@@ -81,12 +81,19 @@ class MemoryActor:
         self._chat = chat
         self._embedding = VectorsAtHand(embed)
         self._order = asyncio.Lock()
+        self._snapshot: tuple[int, State] | None = None
 
     async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
         """The learner's answer from the state as of ``decision`` (``strict``) or from the final one (``paper``, ``off``)."""
-        strict = gate is Gate.STRICT
-        state = self._log.state_at(decision.instant) if strict else self._log.final_state()
+        state = self._state_at(decision.instant) if gate is Gate.STRICT else self._log.final_state()
         return await self._learner.recall(state, question, decision, gate, self._tools([]))
+
+    def _state_at(self, instant: datetime) -> State:
+        """As ``MemoryLog.state_at``; decisions between the same two commits share one state."""
+        length = self._log.length_before(instant)
+        if self._snapshot is None or self._snapshot[0] != length:
+            self._snapshot = (length, self._log.state_at(instant))
+        return self._snapshot[1]
 
     async def commit(self, key: CommitKey, proposal: Any) -> list[Call]:
         """Apply ``proposal`` (None: nothing was learned) and put it on file; the calls made for it."""

@@ -139,10 +139,10 @@ class SkillMemory:
         comes from the case that asks, and nothing else.
         """
         skills, unverifiable = decoded_state(state)
-        await self._vectors.fetch([question.text, *(s.text for s in skills.values())], tools.embed)
+        await self._vectors.fetch([s.text for s in skills.values()], tools.embed)
         found = ranking.recall(
             skills,
-            self._vectors[question.text],
+            (await tools.embed([question.text]))[0],  # not held: the table is for what is compared again and again
             question.catalyst_type,
             self._vectors,
             k=question.k,

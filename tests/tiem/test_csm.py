@@ -89,7 +89,8 @@ def test_the_vectors_of_what_is_proposed_are_stored_on_the_way() -> None:
     memory = learner()
     proposal = asyncio.run(memory.propose(lesson(5), given_tools))
     asyncio.run(memory.apply({}, proposal, day(12), given_tools))
-    assert len(given_tools.embed.asked) == 1  # type: ignore[attr-defined]
+    asked = given_tools.embed.asked  # type: ignore[attr-defined]
+    assert len(asked) == 4, "the skills once, the question each time: only the embedder keeps questions"
 
 
 def test_long_texts_are_cut_and_a_third_skill_is_not_asked_for() -> None:
@@ -207,7 +208,8 @@ def test_only_unknown_vectors_are_asked_for() -> None:
     memory, given_tools = learner(), tools({})
     for _ in range(3):
         asyncio.run(memory.recall(MEMORY, question(), decision(30), Gate.STRICT, given_tools))
-    assert len(given_tools.embed.asked) == 1  # type: ignore[attr-defined]
+    asked = given_tools.embed.asked  # type: ignore[attr-defined]
+    assert len(asked) == 4, "the skills once, the question each time: only the embedder keeps questions"
     assert memory == learner(), "what a memory has looked up is no part of what it is"
 
 
