@@ -6,19 +6,22 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Protocol
 
 from harness.errors import HarnessError
 from harness.gateway.result import Stopped
 from harness.jobs import BenchmarkIndex, CellSpec, taught
 from harness.memory import CommitKey
-from harness.memory_actor import MemoryClient, review_key
+from harness.memory_actor import Applied, MemoryClient, review_key
 from harness.method import Learner, Lesson, Tools
 from harness.records import Call, Catalyst, Forecast, ResolvedCase
 from harness.rows import Row, forecast_of
 from harness.schedule import Chronology, Step
 
 log = logging.getLogger(__name__)
+AHEAD = 8
+"""One in so many prepares ahead of the frontier: enough to stay ahead, too few to crowd out the forecasts that others wait for."""
 _ENOUGH = (-1, "")
 """Taken from the queue of free forecasts: there will be no more. Before all others, for the run is to end at once."""
 
@@ -95,7 +98,7 @@ class Learning:
         self._release()
         workers = [asyncio.create_task(self._work()) for _ in range(min(self._cell.width, len(self._cases)))]
         ahead = iter(sorted(self._resolved.values(), key=commit_key))
-        scouts = [asyncio.create_task(self._prepare(ahead)) for _ in range(max(1, self._cell.width // 2))]
+        scouts = [asyncio.create_task(self._prepare(ahead)) for _ in range(max(1, self._cell.width // AHEAD))]
         others = [
             asyncio.create_task(self._commit_in_order()),
             asyncio.create_task(self._end_early(len(workers))),
@@ -171,17 +174,8 @@ class Learning:
 
     async def _commit_in_order(self) -> None:
         try:
-            while (step := self._chronology.next_step) is not None:
-                key = step.key
-                proposal = await self._proposals[key.record_id] if step.decision is not None else None
-                if key.record_id not in self._committed:
-                    calls = await (
-                        self._cell.memory.review(key, self._known(key))
-                        if step.decision is None
-                        else self._cell.memory.commit(key, proposal)
-                    )
-                    self._cell.record_calls(key.record_id if step.decision else None, calls)
-                self._chronology.commit()
+            while burst := self._chronology.burst:
+                self._chronology.commit(await self._commit(burst))
                 self._release()
         except HarnessError as error:
             self._cell.fail(error)
@@ -189,6 +183,26 @@ class Learning:
             log.exception("%s: commit", self._cell.spec.name)
             self._cell.fail(HarnessError(f"a bug in learning: {type(error).__name__}: {error}"))
             raise
+
+    async def _commit(self, burst: Sequence[Step]) -> int:
+        """Commit those at the head of ``burst`` whose proposals are there, at least one; how many."""
+        first = burst[0].key
+        if burst[0].decision is None:
+            if first.record_id not in self._committed:
+                self._take_up(await self._cell.memory.review(first, self._known(first)))
+            return 1
+        await self._proposals[first.record_id]
+        ready = list(takewhile(lambda step: self._proposals[step.key.record_id].done(), burst))
+        keys = [step.key for step in ready if step.key.record_id not in self._committed]
+        if keys:
+            self._take_up(await self._cell.memory.commit([(k, self._proposals[k.record_id].result()) for k in keys]))
+        return len(ready)
+
+    def _take_up(self, applied: Applied) -> None:
+        for record_id, calls in applied.calls.items():
+            self._cell.record_calls(record_id if record_id in self._cases else None, calls)
+        if applied.failure is not None:
+            raise applied.failure
 
     def _known(self, key: CommitKey) -> list[ResolvedCase]:
         """Cases resolved before a review, those of the experience split included, in the order they became known."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,19 @@ def read_memory(path: Path) -> MemoryLog:
     return log
 
 
+@dataclass
+class Applied:
+    """What came of committing records.
+
+    Attributes:
+        calls: made for each record that was not on file before, by its id; those of a record that failed included.
+        failure: why the last of them is not committed.
+    """
+
+    calls: dict[str, list[Call]] = field(default_factory=dict)
+    failure: HarnessError | None = None
+
+
 class MemoryActor:
     """Holds one log: a trained memory, if any, and what this run has learned since."""
 
@@ -95,26 +108,43 @@ class MemoryActor:
             self._snapshot = (length, self._log.state_at(instant))
         return self._snapshot[1]
 
-    async def commit(self, key: CommitKey, proposal: Any) -> list[Call]:
-        """Apply ``proposal`` (None: nothing was learned) and put it on file; the calls made for it."""
-        calls: list[Call] = []
-        async with self._order:
-            if key.record_id not in self._log:
-                state = self._log.final_state()
-                changes: list[Change] = []
-                if proposal is not None:
-                    changes = await self._learner.apply(state, proposal, key.valid_from, self._tools(calls))
-                self._write(key, changes)
-        return calls
+    async def commit(self, records: Sequence[tuple[CommitKey, Any]]) -> Applied:
+        """Apply each proposal (None: nothing was learned) in the given order and put it on file, until one fails."""
+        applied = Applied()
+        for key, proposal in records:
 
-    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> list[Call]:
+            async def changes(tools: Tools, key: CommitKey = key, proposal: Any = proposal) -> list[Change]:
+                if proposal is None:
+                    return []
+                return await self._learner.apply(self._log.final_state(), proposal, key.valid_from, tools)
+
+            await self._apply(key, changes, applied)
+            if applied.failure is not None:
+                break
+        return applied
+
+    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> Applied:
         """The learner's review at ``key.valid_from``, from the cases ``known`` by then."""
+        applied = Applied()
+
+        async def changes(tools: Tools) -> list[Change]:
+            return await self._learner.review(self._log.final_state(), key.valid_from, known, tools)
+
+        await self._apply(key, changes, applied)
+        return applied
+
+    async def _apply(
+        self, key: CommitKey, changes: Callable[[Tools], Awaitable[list[Change]]], applied: Applied
+    ) -> None:
         calls: list[Call] = []
         async with self._order:
-            if key.record_id not in self._log:
-                state = self._log.final_state()
-                self._write(key, await self._learner.review(state, key.valid_from, known, self._tools(calls)))
-        return calls
+            if key.record_id in self._log:
+                return
+            try:
+                self._write(key, await changes(self._tools(calls)))
+            except HarnessError as error:
+                applied.failure = error
+            applied.calls[key.record_id] = calls
 
     async def committed(self) -> set[str]:
         """Ids of the records on file."""
@@ -158,13 +188,13 @@ class MemoryClient:
     async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
         return await unwrapped(self.actor.recall.remote(question, decision, gate))
 
-    async def commit(self, key: CommitKey, proposal: Any) -> list[Call]:
-        calls: list[Call] = await unwrapped(self.actor.commit.remote(key, proposal))
-        return calls
+    async def commit(self, records: Sequence[tuple[CommitKey, Any]]) -> Applied:
+        applied: Applied = await unwrapped(self.actor.commit.remote(records))
+        return applied
 
-    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> list[Call]:
-        calls: list[Call] = await unwrapped(self.actor.review.remote(key, known))
-        return calls
+    async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> Applied:
+        applied: Applied = await unwrapped(self.actor.review.remote(key, known))
+        return applied
 
     async def committed(self) -> set[str]:
         records: set[str] = await unwrapped(self.actor.committed.remote())

@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice, takewhile
 
 from harness.memory import CommitKey
 
@@ -50,11 +51,20 @@ class Chronology:
     def next_step(self) -> Step | None:
         return self._steps[self._done] if self._done < len(self._steps) else None
 
-    def commit(self) -> None:
-        """The next step is committed."""
-        if self.next_step is None:
+    @property
+    def burst(self) -> list[Step]:
+        """The next step and those that become known at the same instant; a review, which comes before them, alone."""
+        first = self.next_step
+        if first is None or first.decision is None:
+            return [first] if first else []
+        rest = islice(self._steps, self._done, None)
+        return list(takewhile(lambda s: s.key.valid_from == first.key.valid_from, rest))
+
+    def commit(self, n: int = 1) -> None:
+        """The next ``n`` steps are committed."""
+        if self._done + n > len(self._steps):
             raise ValueError("nothing is left to commit")
-        self._done += 1
+        self._done += n
 
     def free(self) -> list[tuple[int, str]]:
         """(priority, id) of the forecasts that have become free since the last call; smaller priorities first."""

@@ -90,8 +90,8 @@ class LocalMemory(MemoryClient):
     async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
         return await self.actor.recall(question, decision, gate)
 
-    async def commit(self, key: Any, proposal: Any) -> Any:
-        return await self.actor.commit(key, proposal)
+    async def commit(self, records: Any) -> Any:
+        return await self.actor.commit(records)
 
     async def review(self, key: Any, known: Any) -> Any:
         return await self.actor.review(key, known)

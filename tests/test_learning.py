@@ -6,10 +6,11 @@ import asyncio
 import json
 import random
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from harness.calls import no_embedder
@@ -18,10 +19,10 @@ from harness.clock import Stamp
 from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, training_benchmark
-from harness.memory import Change, State
-from harness.memory_actor import MemoryActor
+from harness.memory import Change, CommitKey, State
+from harness.memory_actor import Applied, MemoryActor
 from harness.method import Context, Lesson, Tools
-from harness.records import Benchmark, Catalyst, Forecast, Status
+from harness.records import Benchmark, Call, Catalyst, Forecast, Status
 from harness.schedule import Chronology
 from harness.store import CellStore
 from methods.base import BaseMethod
@@ -191,3 +192,39 @@ def test_commits_by_arrival_are_refused_by_the_log(tmp_path: Path, monkeypatch: 
     result, _, _ = learn(tmp_path, 64, 12)
     assert result.status == "failed"
     assert "comes after" in str(result.reason)
+
+
+class Failing(Counting):
+    """Embeds every lesson when it is applied; the endpoint fails at one of them."""
+
+    async def apply(self, state: State, proposal: Any, at: datetime, tools: Tools) -> list[Change]:
+        await tools.embed([proposal["id"]])
+        if proposal["id"] == self.fail_at:
+            raise CallFailed("provider", "the endpoint is down")
+        return await super().apply(state, proposal, at, tools)
+
+
+def test_a_burst_that_fails_halfway_keeps_what_was_applied_and_every_call_that_was_paid(tmp_path: Path) -> None:
+    async def embed(texts: Sequence[str]) -> tuple[Any, list[Call]]:
+        return np.ones((len(texts), 1)), [embedding_call(texts[0])]
+
+    async def commit() -> tuple[Applied, set[str]]:
+        memory = MemoryActor(Failing(name="failing", fail_at="c2"), None, str(tmp_path / "memory.jsonl"), None, embed)
+        at = datetime(2024, 1, 5, tzinfo=UTC)
+        records = [
+            (CommitKey(at, at, name), {"id": name, "label": "positive", "said": 0.5}) for name in ("c1", "c2", "c3")
+        ]
+        return await memory.commit(records), await memory.committed()
+
+    applied, committed = asyncio.run(commit())
+    assert committed == {"c1"}
+    assert {name: [c.request_sha256 for c in calls] for name, calls in applied.calls.items()} == {
+        "c1": ["c1"], "c2": ["c2"],
+    }  # fmt: skip
+    assert "the endpoint is down" in str(applied.failure)
+    again, _ = asyncio.run(commit())
+    assert "c1" not in again.calls, "what is on file is not paid for again"
+
+
+def embedding_call(name: str) -> Call:
+    return Call(None, "embed", "memory", name, "m", None, None, 1, False, 1, 0, 0, 0, None, Status.OK, 200)

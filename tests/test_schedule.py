@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,3 +108,22 @@ def test_a_review_stands_before_what_becomes_known_at_its_instant() -> None:
         order.append(chronology.next_step.key.record_id.split(":")[0])
         chronology.commit()
     assert order == ["c01", "review", "c00"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 4)), min_size=1, max_size=12), st.sets(st.integers(1, 9)))
+def test_bursts_are_the_steps_in_order_one_instant_each_and_reviews_alone(
+    drawn: list[tuple[int, int]], reviews: set[int]
+) -> None:
+    from harness.memory_actor import review_key
+
+    steps = [*steps_of(drawn), *(Step(review_key(START + timedelta(days=n)), None) for n in reviews)]
+    chronology = Chronology(steps, [])
+    found: list[Step] = []
+    while burst := chronology.burst:
+        assert len({step.key.valid_from for step in burst}) == 1
+        assert len(burst) == 1 or all(step.decision is not None for step in burst)
+        found += burst
+        chronology.commit(len(burst))
+    assert found == sorted(steps, key=lambda s: s.key)
+    with pytest.raises(ValueError, match="nothing is left"):
+        chronology.commit()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -33,11 +32,10 @@ class Answer:
 
 
 class Asker:
-    """Asks the model on behalf of a build; all who share ``slots`` together have no more questions under way than those."""
+    """Asks the model on behalf of a build."""
 
-    def __init__(self, llm: LLM, slots: asyncio.Semaphore) -> None:
+    def __init__(self, llm: LLM) -> None:
         self._llm = llm
-        self._slots = slots
 
     async def ask(
         self, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
@@ -51,8 +49,7 @@ class Asker:
             {"role": "system", "content": render(SYSTEM)},
             {"role": "user", "content": render(template, **values)},
         )
-        async with self._slots:
-            reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
+        reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
         if not Status(reply.status).final:
             raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
         value = reply.value if reply.status is Status.OK else None

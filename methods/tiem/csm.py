@@ -12,7 +12,7 @@ from harness.clock import Stamp
 from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.memory import Change, State
-from harness.method import Lesson, Message, Tools
+from harness.method import Lesson, Message, Tools, Vectors
 from harness.records import ResolvedCase, Status
 from methods.base import render
 from methods.forecasting import document_line, prompt_sha256
@@ -74,13 +74,13 @@ class SkillQuestion:
 
     Attributes:
         catalyst_id: the case that asks; whatever the gate, nothing learned from its own outcome is shown.
-        text: the query.
+        vector: of the query, float32 (d,).
         catalyst_type: κ.
         k, min_sim, gamma, stability_weight: see ``methods.tiem.recall.recall``.
     """
 
     catalyst_id: str
-    text: str
+    vector: Vectors
     catalyst_type: str
     k: int
     min_sim: float
@@ -104,19 +104,19 @@ class SkillMemory:
         self._vectors = VectorTable()
 
     async def propose(self, lesson: Lesson, tools: Tools) -> Proposal | None:
-        """See ``distil``; the vectors of the skills are stored on the way."""
-        proposal = await distil(lesson, tools, right=self._settings.right, wrong=self._settings.wrong)
-        if proposal is not None:
-            await self._vectors.fetch([s.text for s in proposal.skills], tools.embed)
-        return proposal
+        """See ``distil``."""
+        return await distil(lesson, tools, right=self._settings.right, wrong=self._settings.wrong)
 
     async def apply(self, state: State, proposal: Proposal, tools: Tools) -> list[Change]:
         """EVOKE each proposed skill in its order; the second meets the memory that the first left."""
+        if proposal.vectors is None:
+            return []
         skills, _ = decoded_state(state)
+        self._vectors.add([s.text for s in proposal.skills], list(proposal.vectors))
         changes = []
         for index, new in enumerate(proposal.skills):
             met = [s.text for s in skills.values() if s.domain == new.domain]
-            await self._vectors.fetch([new.text, *met], tools.embed)
+            await self._vectors.fetch(met, tools.embed)
             done = evoke(
                 skills,
                 skill_id(proposal.catalyst_id, index),
@@ -142,7 +142,7 @@ class SkillMemory:
         await self._vectors.fetch([s.text for s in skills.values()], tools.embed)
         found = ranking.recall(
             skills,
-            (await tools.embed([question.text]))[0],  # not held: the table is for what is compared again and again
+            question.vector,
             question.catalyst_type,
             self._vectors,
             k=question.k,

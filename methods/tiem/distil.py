@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import CallFailed
-from harness.method import Lesson, Message, Tools
+from harness.method import Lesson, Message, Tools, Vectors
 from harness.records import CATALYST_TOPICS, NEGATIVE, POSITIVE, ResolvedCase, Status
 from methods.base import render
 from methods.forecasting import document_line, prompt_sha256
@@ -48,11 +48,17 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a case teaches. ``reason`` says why it has no skills; None if it has some."""
+    """What a case teaches.
+
+    Attributes:
+        vectors: of ``skills``, float32 (n, d); they travel along, so that a commit waits for nobody.
+        reason: why there are no skills; None if there are some.
+    """
 
     catalyst_id: str
     skills: tuple[Skill, ...]
     reason: str | None = None
+    vectors: Vectors | None = field(default=None, compare=False, repr=False)
 
 
 async def distil(lesson: Lesson, tools: Tools, *, right: float, wrong: float) -> Proposal | None:
@@ -60,7 +66,7 @@ async def distil(lesson: Lesson, tools: Tools, *, right: float, wrong: float) ->
 
     Args:
         lesson: the case, its outcome and the forecast made of it.
-        tools: the backbone.
+        tools: the backbone and the embedder.
         right: start advantage of a skill whose case was forecast rightly.
         wrong: the same, wrongly.
 
@@ -100,7 +106,9 @@ async def distil(lesson: Lesson, tools: Tools, *, right: float, wrong: float) ->
     advantage = right if was_right else wrong
     found = [skill_of(item, resolved, advantage, prompt_sha256(messages)) for item in reply.value["skills"]]
     skills = tuple(skill for skill in found if skill is not None)
-    return Proposal(case_id, skills, None if skills else "no skill in the reply has a name and a description")
+    if not skills:
+        return Proposal(case_id, (), "no skill in the reply has a name and a description")
+    return Proposal(case_id, skills, vectors=await tools.embed([skill.text for skill in skills]))
 
 
 def skill_of(item: Mapping[str, Any], resolved: ResolvedCase, advantage: float, prompt: str) -> Skill | None:

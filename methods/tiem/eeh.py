@@ -11,7 +11,6 @@ the grid before T: like the themes themselves it changes at closes only.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -37,9 +36,6 @@ TEMPLATES = (
 )  # fmt: skip
 """Prompts of the build: part of the identity of a method that uses it."""
 
-CALLS_AT_ONCE = 64
-"""Questions of one build under way at a time; the gateway's own limits apply on top."""
-
 
 def eeh_of(ctx: Context, settings: EehSettings) -> Eeh:
     """The hypergraph of the corpus behind ``ctx``: one for all cells of a process with its backbone and embedder."""
@@ -58,7 +54,6 @@ class Eeh:
         self._settings = settings
         self._builder = Builder(settings, self.artefacts)
         self._visible: Once[datetime | None, list[Theme]] = Once()
-        self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
         self._active = 0
 
     async def propositions(self, document: Document, stock: str, ctx: Context) -> tuple[Proposition, ...]:
@@ -114,7 +109,7 @@ class Eeh:
         """The way to the model. Whoever ends last writes what is not yet on disk; everyone hears of the failures so far."""
         self._active += 1
         try:
-            yield Asker(ctx.build_llm, self._slots)
+            yield Asker(ctx.build_llm)
         finally:
             self._active -= 1
             if not self._active:

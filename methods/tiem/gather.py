@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.method import Context
+from harness.method import Context, Vectors
 from harness.records import Catalyst, Document, Passage
 from methods.forecasting import MAX_CONCURRENT, base_passages
 from methods.tiem.csm import Recollection, SkillQuestion
@@ -69,13 +69,19 @@ def skill_query(case: Catalyst, focal: Document | None) -> str:
     return f"{case.topic}. {focal.text[:SKILL_QUERY_CHARS] if focal else ''}".strip()
 
 
+async def query_vector(case: Catalyst, ctx: Context) -> Vectors:
+    """The vector (d,) of the skill query of ``case``."""
+    vector: Vectors = (await ctx.embed([skill_query(case, ctx.evidence.focal())]))[0]
+    return vector
+
+
 async def recalled(case: Catalyst, ctx: Context, knobs: SkillKnobs) -> tuple[Recalled, ...]:
     """The skills for ``case``; none where there is no memory."""
     if ctx.memory is None:
         return ()
     question = SkillQuestion(
         case.catalyst_id,
-        skill_query(case, ctx.evidence.focal()),
+        await query_vector(case, ctx),
         case.catalyst_type,
         knobs.k,
         knobs.min_sim,

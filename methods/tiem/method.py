@@ -106,6 +106,8 @@ class Tiem(BaseMethod):
         return await paths.by_vote(case, ctx, skills, blocks, fused) if self.scmr else await fused()
 
     async def prepare(self, case: Catalyst, ctx: Context) -> None:
+        if self.csm:
+            await gather.query_vector(case, ctx)
         if self.eeh:
             graph = event_graph.eeh_of(ctx, self.hypergraph)
             await gather.streams_of(case, ctx, (), graph, gather.Sizes(self.prior_k, self.episode_k, self.theme_k))

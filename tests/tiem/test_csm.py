@@ -30,7 +30,7 @@ from methods.tiem.stability import Stability
 from methods.tiem.vectors import VectorTable
 from tests.tiem.memory import QUERY, VECTORS, ancestor, day, decision, memories
 from tests.tiem.test_recall import NAIVE
-from tests.tiem.world import MEMORY, SKILLS, Embedder, Model, lesson, resolved, skill
+from tests.tiem.world import MEMORY, SKILLS, Embedder, Model, lesson, resolved, skill, vector
 
 ITEM = {
     "name": "Doubling profit", "description": "IF profit doubles THEN positive because of orders",
@@ -54,8 +54,11 @@ def skills_of(state: State) -> dict[str, Skill]:
     return decoded_state(state)[0]
 
 
+QUESTION = vector("profit is expected to double")
+
+
 def question(**changes: Any) -> SkillQuestion:
-    base = SkillQuestion("c100", "profit is expected to double", "earnings_preann", 5, -1.0, 0.0, False)
+    base = SkillQuestion("c100", QUESTION, "earnings_preann", 5, -1.0, 0.0, False)
     return replace(base, **changes)
 
 
@@ -84,11 +87,11 @@ def test_the_start_advantage_says_whether_the_forecast_was_right(label: str, pro
     assert proposal.skills[0].advantage == advantage
 
 
-def test_the_vectors_of_what_is_proposed_are_stored_on_the_way() -> None:
+def test_a_proposal_brings_its_vectors_so_a_commit_asks_for_none() -> None:
     given_tools = tools({"skills": [ITEM]})
-    memory = learner()
-    proposal = asyncio.run(memory.propose(lesson(5), given_tools))
-    asyncio.run(memory.apply({}, proposal, day(12), given_tools))
+    proposal = pickle.loads(pickle.dumps(asyncio.run(learner().propose(lesson(5), given_tools))))
+    assert len(given_tools.embed.asked) == 1  # type: ignore[attr-defined]
+    assert len(asyncio.run(learner().apply({}, proposal, day(12), given_tools))) == 1
     assert len(given_tools.embed.asked) == 1  # type: ignore[attr-defined]
 
 
@@ -208,7 +211,7 @@ def test_only_unknown_vectors_are_asked_for() -> None:
     for _ in range(3):
         asyncio.run(memory.recall(MEMORY, question(), decision(30), Gate.STRICT, given_tools))
     asked = given_tools.embed.asked  # type: ignore[attr-defined]
-    assert len(asked) == 4, "the skills once, the question each time: only the embedder keeps questions"
+    assert len(asked) == 1, "the skills once; a question brings its vector"
     assert memory == learner(), "what a memory has looked up is no part of what it is"
 
 
