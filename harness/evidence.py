@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from functools import cached_property
 
 from harness.clock import Stamp, published_by, resolved_before, retrievable_at
 from harness.errors import GateError
@@ -88,6 +89,11 @@ class EvidenceIndex:
                 self._by_stock[stock].append(document)
         self._instants = [_instant(d) for d in self.documents]
         self.key = _content_key(self.documents)
+
+    @cached_property
+    def industries(self) -> dict[str, str | None]:
+        """Industry of every stock."""
+        return {stock_id: stock.industry for stock_id, stock in self.stocks.items()}
 
     def as_of(self, stock_id: str, decision: Stamp, gate: Gate) -> EvidenceView:
         """The evidence that a forecast for ``stock_id`` at ``decision`` may use."""

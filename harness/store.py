@@ -11,11 +11,12 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import ConfigError, HarnessError
@@ -51,9 +52,9 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, (text + "\n").encode("utf-8", "replace"))
 
 
-def _write_table(path: Path, rows: Sequence[Row], schema: pa.Schema) -> None:
+def _write(path: Path, table: pa.Table) -> None:
     sink = pa.BufferOutputStream()
-    pq.write_table(_table(rows, schema), sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd")
     write_atomic(path, sink.getvalue().to_pybytes())
 
 
@@ -101,7 +102,7 @@ class CellStore:
         """Write one part. ``forecasts`` may be empty (calls of a build); the part counts once its last file is there."""
         for table, rows in (("calls", calls), ("evidence", evidence), ("forecasts", forecasts)):
             if rows or table == "forecasts":
-                _write_table(self.parts / f"{table}-{self._next:06d}.parquet", rows, _TABLES[table])
+                _write(self.parts / f"{table}-{self._next:06d}.parquet", _table(rows, _TABLES[table]))
         self._next += 1
 
     def finished(self) -> dict[Key, Row]:
@@ -111,35 +112,41 @@ class CellStore:
     def export(self) -> list[Row]:
         """Write the three Parquet files from the parts and return the forecasts, in order of (decision time, id, epoch)."""
         latest = self._latest()
-        winners = {key: number for key, (_, number) in latest.items()}
-        evidence: list[Row] = []
-        calls: list[Row] = []
-        for number, _ in self._committed():
-            evidence += [
-                row
-                for row in self._part("evidence", number)
-                if winners.get((row["catalyst_id"], row["epoch"])) == number
-            ]
-            calls += self._part("calls", number)
-        forecasts = sorted(
-            (row for row, _ in latest.values()), key=lambda r: (r["decision_time"], r["catalyst_id"], r["epoch"])
-        )
-        place = {(row["catalyst_id"], row["epoch"]): i for i, row in enumerate(forecasts)}
-        evidence.sort(key=lambda r: place[(r["catalyst_id"], r["epoch"])])  # stable: prompt order within a row
-        calls.sort(key=lambda r: (place.get((r["catalyst_id"], r["epoch"]), -1), str(r["sent_at"] or "")))
-        for table, rows in (("evidence", evidence), ("calls", calls), ("forecasts", forecasts)):
-            _write_table(self.directory / f"{table}.parquet", rows, _TABLES[table])
+        rows = sorted(latest.values(), key=lambda r: (r[0]["decision_time"], r[0]["catalyst_id"], r[0]["epoch"]))
+        place = {(row["catalyst_id"], row["epoch"], number): i for i, (row, number) in enumerate(rows)}
+        placed = {key[:2]: i for key, i in place.items()}
+        # Evidence goes with the row that counts, in the order of its prompt; calls were made whether or not theirs does.
+        evidence = self._gathered("evidence", lambda key, number: place.get((*key, number)))
+        calls = self._gathered("calls", lambda key, number: placed.get(key, -1), "sent_at")
+        forecasts = [row for row, _ in rows]
+        for name, table in (("evidence", evidence), ("calls", calls)):
+            _write(self.directory / f"{name}.parquet", table)
+        _write(self.directory / "forecasts.parquet", _table(forecasts, FORECAST_SCHEMA))
         return forecasts
+
+    def _gathered(self, name: str, place: Callable[[Key, int], int | None], then: str | None = None) -> pa.Table:
+        """Rows of all parts in the order of ``place`` (key, part; None to leave a row out), then of a time, then as written."""
+        parts, places = [_TABLES[name].empty_table()], list[int | None]()
+        for number, _ in self._committed():
+            path = self.parts / f"{name}-{number:06d}.parquet"
+            if path.exists():
+                part = pq.read_table(path)
+                keys = zip(part["catalyst_id"].to_pylist(), part["epoch"].to_pylist(), strict=True)
+                places += [place(key, number) for key in keys]
+                parts.append(part)
+        table = pa.concat_tables(parts).append_column("place", pa.array(places, pa.int64()))
+        table = table.filter(pc.field("place").is_valid())
+        when = pc.fill_null(table[then].cast(pa.int64()), -1) if then else table["place"]
+        order = pc.sort_indices(
+            pa.table([table["place"], when], ["place", "when"]), [("place", "ascending"), ("when", "ascending")]
+        )
+        return table.take(order).drop_columns("place")
 
     def _committed(self) -> list[tuple[int, Path]]:
         if not self.parts.is_dir():
             return []
         found = ((_COMMIT.fullmatch(p.name), p) for p in self.parts.iterdir())
         return sorted((int(match.group(1)), path) for match, path in found if match)
-
-    def _part(self, table: str, number: int) -> list[Row]:
-        path = self.parts / f"{table}-{number:06d}.parquet"
-        return _read_table(path) if path.exists() else []
 
     def _latest(self) -> dict[Key, tuple[Row, int]]:
         """The row that counts for each key with its part: a finished row is never replaced, else the newest wins."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from harness.method import Vectors
 from harness.records import Call
 from harness.remote import unwrapped
 
+K = TypeVar("K")
 BATCH = 256
 """Texts encoded between two writes to disk: what a kill can lose."""
 
@@ -41,6 +43,7 @@ class VectorStore:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._turn = Lock()
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
@@ -51,15 +54,40 @@ class VectorStore:
         for start in range(0, len(keys), 500):
             some = keys[start : start + 500]
             query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-            found |= {key: np.frombuffer(value, dtype="<f4") for key, value in self._db.execute(query, some)}
+            with self._turn:
+                rows = self._db.execute(query, some).fetchall()
+            found |= {key: np.frombuffer(value, dtype="<f4") for key, value in rows}
         return found
 
     def put(self, vectors: Mapping[bytes, Vectors]) -> None:
         """Store all or none."""
         rows = [(key, row.astype("<f4").tobytes()) for key, row in vectors.items()]
-        self._db.execute("BEGIN")
-        self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
-        self._db.execute("COMMIT")
+        with self._turn:
+            self._db.execute("BEGIN")
+            self._db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            self._db.execute("COMMIT")
+
+
+class OnTheWay(Generic[K]):
+    """Fetches, each for several keys: whoever needs a key that is on its way waits for it instead of fetching it again."""
+
+    def __init__(self, fetch: Callable[[list[K]], Coroutine[Any, Any, list[Call]]]) -> None:
+        self._fetch = fetch
+        self._fetches: dict[K, asyncio.Task[list[Call]]] = {}
+
+    async def arrived(self, keys: Iterable[K]) -> list[Call]:
+        """Wait until every key is fetched; the calls of what was started for this request. It goes on if who waits is cancelled."""
+        wanted = list(dict.fromkeys(keys))
+        awaited = {self._fetches[key] for key in wanted if key in self._fetches}
+        calls: list[Call] = []
+        if fresh := [key for key in wanted if key not in self._fetches]:
+            fetch = asyncio.create_task(self._fetch(fresh))
+            self._fetches |= dict.fromkeys(fresh, fetch)
+            fetch.add_done_callback(lambda _: [self._fetches.pop(key) for key in fresh])
+            calls = await asyncio.shield(fetch)
+        for other in awaited:
+            await asyncio.shield(other)
+        return calls
 
 
 class VectorService:
@@ -73,6 +101,7 @@ class VectorService:
         self._gateway = gateway
         self._prefix = repr(sorted(embedder.identity().items())).encode()
         self._encoding = asyncio.Lock()
+        self._on_the_way = OnTheWay(self._store_vectors)
 
     def key(self, text: str) -> bytes:
         """Content key of ``text`` under this embedder."""
@@ -84,46 +113,56 @@ class VectorService:
         Raises:
             HarnessError: the endpoint gave no usable vectors.
         """
-        by_key = {self.key(text): text for text in texts}
+        keys = [self.key(text) for text in texts]
+        found = await asyncio.to_thread(self._store.get, keys)
         calls: list[Call] = []
-        async with self._encoding:  # one encoder at work; whoever waited finds the vectors stored
-            found = await asyncio.to_thread(self._store.get, list(by_key))
-            missing = [key for key in by_key if key not in found]
-            for start in range(0, len(missing), BATCH):
-                some = missing[start : start + BATCH]
-                encoded, made = await self._encode([by_key[key] for key in some])
-                calls += made
-                if encoded.shape[0] != len(some) or not np.isfinite(encoded).all():
-                    raise HarnessError(f"embedder {self._embedder.name}: expected {len(some)} finite vectors")
-                fresh = dict(zip(some, unit(encoded), strict=True))
-                await asyncio.to_thread(self._store.put, fresh)
-                found |= fresh
-        return np.stack([found[self.key(text)] for text in texts]), calls
+        if missing := {key: text for key, text in zip(keys, texts, strict=True) if key not in found}:
+            calls = await self._on_the_way.arrived(missing.values())
+            found |= await asyncio.to_thread(self._store.get, list(missing))
+        return np.stack([found[key] for key in keys]), calls
+
+    async def _store_vectors(self, texts: list[str]) -> list[Call]:
+        """Encode and store ``texts``, those left out that came in since they were last looked for."""
+        by_key = {self.key(text): text for text in texts}
+        stored = await asyncio.to_thread(self._store.get, list(by_key))
+        missing = [key for key in by_key if key not in stored]
+        calls: list[Call] = []
+        for start in range(0, len(missing), BATCH):
+            some = missing[start : start + BATCH]
+            encoded, made = await self._encode([by_key[key] for key in some])
+            calls += made
+            if encoded.shape[0] != len(some) or not np.isfinite(encoded).all():
+                raise HarnessError(f"embedder {self._embedder.name}: expected {len(some)} finite vectors")
+            await asyncio.to_thread(self._store.put, dict(zip(some, unit(encoded), strict=True)))
+        return calls
 
     async def _encode(self, texts: list[str]) -> tuple[Vectors, list[Call]]:
         if self._gateway is not None:
             embedded = await self._gateway.embed(texts)
             return embedded.vectors, list(embedded.calls)
-        return await asyncio.to_thread(self._embedder.encode, texts), []
+        async with self._encoding:  # one model on this machine, one text after the other
+            return await asyncio.to_thread(self._embedder.encode, texts), []
 
 
 class VectorsAtHand:
-    """Vectors a process has already fetched, in front of the service: one fetch for texts asked for at the same time."""
+    """Vectors a process has already fetched, in front of the service."""
 
     def __init__(self, fetch: Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]]) -> None:
         self._fetch = fetch
         self._rows: dict[str, Vectors] = {}
-        self._fetching = asyncio.Lock()
+        self._on_the_way = OnTheWay(self._keep)
 
     async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
         """As ``VectorService.vectors``; calls are those made on behalf of this request."""
         calls: list[Call] = []
-        async with self._fetching:
-            missing = list(dict.fromkeys(text for text in texts if text not in self._rows))
-            if missing:
-                vectors, calls = await self._fetch(missing)
-                self._rows.update(zip(missing, vectors, strict=True))
+        if missing := [text for text in texts if text not in self._rows]:
+            calls = await self._on_the_way.arrived(missing)
         return np.stack([self._rows[text] for text in texts]), calls
+
+    async def _keep(self, texts: list[str]) -> list[Call]:
+        vectors, calls = await self._fetch(texts)
+        self._rows.update(zip(texts, vectors, strict=True))
+        return calls
 
 
 class EmbedderActor:

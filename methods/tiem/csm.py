@@ -177,7 +177,7 @@ class SkillMemory:
         self, key: str, skill: Skill, cases: Mapping[str, ResolvedCase], at: datetime, tools: Tools
     ) -> list[Change]:
         rule = self._settings.rule
-        sampled = sample(key, eligible(cases.values(), skill.provenance, at), rule)
+        sampled = sample(key, eligible(cases, skill.provenance), rule)
         if len(sampled) < rule.k_min:  # unevaluable, as it is already: every change resets the label
             return []
         shown = [cases[name] for name in sampled]

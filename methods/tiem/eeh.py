@@ -54,6 +54,7 @@ class Eeh:
         self._settings = settings
         self._builder = Builder(settings, self.artefacts)
         self._visible: Once[datetime | None, list[Theme]] = Once()
+        self._auto: int | None = None
         self._active = 0
 
     async def propositions(self, document: Document, stock: str, ctx: Context) -> tuple[Proposition, ...]:
@@ -93,10 +94,12 @@ class Eeh:
         return [t for t in found if ctx.gate is Gate.OFF or retrievable_at(t.end, decision)]
 
     def _world(self, view: EvidenceView, asker: Asker, ctx: Context) -> World:
-        industries = {stock_id: stock.industry for stock_id, stock in view.index.stocks.items()}
+        industries = view.index.industries
         least = self._settings.min_industries
         if least == "auto":
-            least = auto_min_industries(industries)
+            if self._auto is None:
+                self._auto = auto_min_industries(industries)
+            least = self._auto
             if least == 0:
                 ctx.warn("no stock of this benchmark has an industry: themes need none here (min_industries: auto)")
         rule = ClusterRule(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from methods.tiem.recall import complete
-from methods.tiem.skills import Ancestor, Skill
+from methods.tiem.skills import Ancestor, Skill, isoformat
 from methods.tiem.stability import Stability
 
 
@@ -79,7 +79,7 @@ def _iso(time: datetime | None) -> str | None:
     if time is None:
         return None
     # A time without a zone stays one: it must go on being refused, not be taken for this machine's local time.
-    return time.isoformat() if time.utcoffset() is None else time.astimezone(UTC).isoformat()
+    return isoformat(time if time.utcoffset() is None else time.astimezone(UTC))
 
 
 def _time(text: str | None) -> datetime | None:

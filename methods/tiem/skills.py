@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 
 from methods.tiem.stability import Stability, StabilityResult
 from methods.tiem.vectors import VectorTable
@@ -222,8 +223,14 @@ def _union(ours: Iterable[Ancestor], theirs: Iterable[Ancestor]) -> tuple[Ancest
 
 def _canonical(ancestor: Ancestor) -> tuple[str, ...]:
     times = (ancestor.decision_time, ancestor.resolve_time)
-    stamps = ("" if t is None else t.isoformat() for t in times)
+    stamps = ("" if t is None else isoformat(t) for t in times)
     return (ancestor.source_catalyst_id, *stamps, ancestor.outcome_hash, ancestor.distillation_hash)
+
+
+@lru_cache(maxsize=65_536)  # a few thousand instants, looked at with every version of every skill that they shaped
+def isoformat(time: datetime) -> str:
+    """``time`` as ISO text."""
+    return time.isoformat()
 
 
 def _clamped(advantage: float) -> float:

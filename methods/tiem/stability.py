@@ -6,13 +6,10 @@ import hashlib
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
 from pydantic import ConfigDict
-
-from harness.records import ResolvedCase
 
 
 class Stability(StrEnum):
@@ -78,13 +75,10 @@ class StabilityResult:
     n_skip: int | None = None
 
 
-def eligible(cases: Iterable[ResolvedCase], sources: Collection[str], before: datetime) -> list[str]:
-    """Ids of the ``cases`` resolved strictly before ``before`` that the skill does not come from, in the given order."""
-    return [
-        r.case.catalyst_id
-        for r in cases
-        if r.outcome.resolve_at < before and r.case.catalyst_id not in sources
-    ]  # fmt: skip
+def eligible(known: Iterable[str], sources: Collection[str]) -> list[str]:
+    """Those of the ``known`` case ids that the skill does not come from, in the given order."""
+    own = set(sources)
+    return [name for name in known if name not in own]
 
 
 def sample(skill_id: str, train_ids: Sequence[str], rule: StabilityRule = DEFAULT_RULE) -> tuple[str, ...]:
