@@ -6,33 +6,17 @@ ties go to the newer record, then to the id. So the passages at T do not depend 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
 from typing import ClassVar
 
 from pydantic import Field
 
-from harness.evidence import EvidenceView, case_source, document_source
 from harness.method import Context
-from harness.records import Catalyst, Document, Forecast, Passage, ResolvedCase, Source
-from harness.tokens import count_tokens, split_to_tokens
+from harness.records import Catalyst, Forecast, Passage
+from harness.tokens import count_tokens
 from methods import forecasting
 from methods.base import BaseMethod
+from methods.feed import Record, case_record, company_of, document_records, fed_cases, retrieval_query, shown_already
 from methods.ranking import cosine_scores, rank
-
-FOCAL_QUERY_CHARS = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A retrievable text: a document chunk or a resolved case. ``text`` is shown, ``embedded`` is what is searched."""
-
-    item_id: str
-    instant: datetime
-    text: str
-    embedded: str
-    source: Source
 
 
 class VanillaRAG(BaseMethod):
@@ -75,66 +59,13 @@ class VanillaRAG(BaseMethod):
         return forecasting.fit(passages, ctx.context_chars)
 
     def _records(self, ctx: Context) -> list[Record]:
-        focal, concurrent = ctx.evidence.focal(), ctx.evidence.concurrent()
-        left_out = {d.doc_id for d in [*([focal] if focal else []), *concurrent[: forecasting.MAX_CONCURRENT]]}
+        left_out = shown_already(ctx)
         records = [
             record
             for document in ctx.evidence.retrievable()
             if document.doc_id not in left_out
-            for record in document_records(document, _company(document, ctx), self.chunk_tokens, self.chunk_overlap)
+            for record in document_records(
+                document, company_of(document, ctx.evidence), self.chunk_tokens, self.chunk_overlap
+            )
         ]
-        if ctx.feed_cases:
-            records += [case_record(r) for r in ctx.experience if r.focal is not None]
-        return records
-
-
-def retrieval_query(case: Catalyst, evidence: EvidenceView) -> str:
-    """q(c): topic of the catalyst type, company, stock id, first 400 characters of the focal text."""
-    focal = evidence.focal()
-    return " ".join([case.topic, case.company, case.stock_id, focal.text[:FOCAL_QUERY_CHARS] if focal else ""]).strip()
-
-
-def _company(document: Document, ctx: Context) -> str:
-    return " / ".join(ctx.evidence.company(stock) for stock in document.stocks)
-
-
-@lru_cache(maxsize=200_000)
-def document_records(document: Document, company: str, tokens: int, overlap: int) -> tuple[Record, ...]:
-    """The chunks of ``document`` as records; one per ``tokens`` tokens, neighbours sharing ``overlap``."""
-    assert document.time is not None  # the view never returns a document without a time
-    chunks = split_to_tokens(document.text, tokens, overlap)
-    about = " ".join([document.time.text, company, ",".join(document.stocks)]).strip()
-    source = document_source(document, "chunk")
-    records = []
-    for number, chunk in enumerate(chunks):
-        text = f"[{about}] {chunk}"
-        item_id = document.doc_id if len(chunks) == 1 else f"{document.doc_id}#{number}"
-        records.append(Record(item_id, document.time.instant, text, text, _renamed(source, item_id)))
-    return tuple(records)
-
-
-@lru_cache(maxsize=200_000)
-def case_record(resolved: ResolvedCase) -> Record:
-    """A resolved case as one text: date, company, type, first 400 characters of its focal text, what happened."""
-    case, outcome = resolved.case, resolved.outcome
-    assert resolved.focal is not None
-    text = (
-        f"[{case.time.text} {case.company} {case.stock_id}] Past case, {case.topic}: "
-        f"{resolved.focal.text[:FOCAL_QUERY_CHARS]} "
-        f"Return over the following {case.horizon} trading days: {outcome.label} (known {outcome.resolve_session})."
-    )
-    source = case_source(resolved, "chunk")
-    return Record(source.item_id, outcome.resolve_at, text, text, source)
-
-
-def _renamed(source: Source, item_id: str) -> Source:
-    return Source(
-        source.kind,
-        item_id,
-        source.stock,
-        source.ts_start,
-        source.ts_end,
-        source.known_at,
-        source.visible_from,
-        source.gate_rule,
-    )
+        return records + [case_record(resolved) for resolved in fed_cases(ctx)]
