@@ -14,15 +14,17 @@ from harness.gateway.client import GatewayClient
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion, Embeddings, Stats
 from harness.gateway.settings import Endpoint
-from harness.remote import unwrapped
+from harness.remote import Mailbox, unwrapped
 
-_MAX_CONCURRENCY = 2000
+_MAX_CONCURRENCY = 1000
+"""Remote calls at a time: a waiting ``collect`` for every process of the session, and a few others."""
 
 
-class GatewayActor:
+class GatewayActor(Mailbox):
     """The Ray side: everything is the gateway's. It waits on the network, so it reserves no CPU."""
 
     def __init__(self, endpoint: Endpoint, cache_path: str, budget: Purse | None) -> None:
+        super().__init__()
         from harness.gateway.core import Gateway  # the HTTP client is loaded where it is used, not by the driver
 
         self._gateway = Gateway(endpoint, ReplyCache(cache_path), budget=budget)

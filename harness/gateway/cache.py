@@ -30,7 +30,6 @@ CREATE TABLE IF NOT EXISTS replies (
 )
 """
 _BUSY_S = 30.0
-_Row = tuple[str, str, str, bytes, bytes | None, str | None]
 T = TypeVar("T")
 
 
@@ -71,7 +70,7 @@ class ReplyCache:
             CacheError: not a database, or not writable.
         """
         self.path = Path(path)
-        self._waiting: list[tuple[_Row, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[CachedReply, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._reader = self._guard(self._open)
         self._store = self._guard(self._open)
@@ -94,9 +93,7 @@ class ReplyCache:
             CacheError: it could not be written.
         """
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        reply = None if row.reply is None else _pack(row.reply)
-        values = (row.request_sha256, row.endpoint, row.created_at, _pack(row.request), reply, row.answered_by)
-        self._waiting.append((values, written))
+        self._waiting.append((row, written))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_waiting())
         await written
@@ -119,10 +116,22 @@ class ReplyCache:
                     if not written.done():
                         written.set_result(None)
 
-    def _commit(self, rows: list[_Row]) -> None:
+    def _commit(self, rows: list[CachedReply]) -> None:
+        values = [
+            (
+                row.request_sha256,
+                row.endpoint,
+                row.created_at,
+                _pack(row.request),
+                None if row.reply is None else _pack(row.reply),
+                row.answered_by,
+            )
+            for row in rows
+        ]
+
         def insert() -> None:
             with self._store:
-                self._store.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._store.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", values)
 
         self._guard(insert)
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion, Embeddings, Stats
 from harness.gateway.settings import Endpoint
-from harness.remote import unwrapped
+from harness.remote import Post, unwrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class GatewayClient:
 
     async def complete(self, request: ChatRequest) -> Completion:
         """As ``Gateway.complete``."""
-        result: Completion = await unwrapped(self.actor.complete.remote(request))
+        result: Completion = await Post.to(self.actor).call("complete", request)
         return result
 
     async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
         """As ``Gateway.embed``."""
-        result: Embeddings = await unwrapped(self.actor.embed.remote(list(texts), purpose, stage))
+        result: Embeddings = await Post.to(self.actor).call("embed", list(texts), purpose, stage)
         return result
 
     async def stats(self) -> Stats:

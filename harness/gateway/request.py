@@ -72,8 +72,7 @@ def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
             messages[-1]["content"] += f"\n\n{WORDED_SCHEMA}{json.dumps(request.schema, ensure_ascii=False)}"
         if endpoint.structured == "json_object":
             body["response_format"] = {"type": "json_object"}
-    cleaned: dict[str, Any] = clean(body)
-    return cleaned
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +91,29 @@ def prepare(endpoint: Endpoint, request: ChatRequest) -> Prepared:
     else, so it doubles as the readable record of the prompt.
     """
     body = {**request_body(endpoint, request), **endpoint.extra_body}
-    what = {"endpoint": endpoint.name, "body": body, "schema": request.schema, "sample": list(request.sample)}
-    record = canonical_json(what)
-    return Prepared(body, record, hashlib.sha256(record.encode()).hexdigest())
+    what: dict[str, Any] = {
+        "endpoint": endpoint.name,
+        "body": body,
+        "schema": request.schema,
+        "sample": list(request.sample),
+    }
+    record = _canonical(what)
+    try:
+        encoded = record.encode()
+    except UnicodeEncodeError:  # rare, so every request is not walked through for it
+        what = clean(what)
+        record = _canonical(what)
+        encoded = record.encode()
+    return Prepared(what["body"], record, hashlib.sha256(encoded).hexdigest())
 
 
 def canonical_json(value: object) -> str:
     """One text for equal values: sorted keys, no spaces, no NaN, valid UTF-8."""
-    return json.dumps(clean(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _canonical(clean(value))
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def clean(value: Any) -> Any:

@@ -86,8 +86,9 @@ def test_schema_in_words_where_the_server_takes_none(structured: str, asked: Any
 
 
 def test_lone_surrogates_can_be_sent() -> None:
-    assert request_body(ENDPOINT, ask("a\ud83d"))["messages"][0]["content"] == "a�"
-    assert key(text="a\ud83d")
+    made = prepare(ENDPOINT, ask("a\ud83d"))
+    assert made.body["messages"][0]["content"] == "a�"
+    assert made.sha256 == prepare(ENDPOINT, ask("a�")).sha256
 
 
 def test_unknown_setting_is_refused() -> None:
