@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from harness.calls import CallingLLM, Chat, Embedding
 from harness.clock import Stamp
 from harness.errors import CallFailed, GateError, HarnessError
-from harness.evidence import Gate, verdict
+from harness.evidence import Deferred, Gate, verdict
 from harness.gateway.result import EmbeddingFailed, Stopped
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, planned
 from harness.learning import Learning
@@ -217,7 +218,7 @@ class CellRun:
             benchmark=index.benchmark.name,
             gate=config.gate,
             evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
-            experience=index.experience[config.memory].as_of(case, config.gate),
+            experience=Deferred(partial(index.experience[config.memory].as_of, case, config.gate)),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
             llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
             build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import overload
 
 from harness.clock import Stamp, published_by, resolved_before, retrievable_at
 from harness.errors import GateError
@@ -202,6 +203,27 @@ class EvidenceView:
 
     def _admits(self, document: Document) -> bool:
         return self.gate is Gate.OFF or self._published(document)
+
+
+class Deferred(Sequence[ResolvedCase]):
+    """Cases looked up when they are first asked for: there are thousands, and most methods never ask."""
+
+    def __init__(self, find: Callable[[], list[ResolvedCase]]) -> None:
+        self._find = find
+
+    @cached_property
+    def _cases(self) -> list[ResolvedCase]:
+        return self._find()
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    @overload
+    def __getitem__(self, index: int) -> ResolvedCase: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ResolvedCase]: ...
+    def __getitem__(self, index: int | slice) -> ResolvedCase | list[ResolvedCase]:
+        return self._cases[index]
 
 
 class ExperienceIndex:
