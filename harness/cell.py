@@ -140,7 +140,7 @@ class CellRun:
                 if self.ending.is_set():
                     return
 
-        width = min(self._config.backbone.max_in_flight, len(todo))
+        width = min(self._config.backbone.width, len(todo))
         await asyncio.gather(*(work() for _ in range(width)))
         self.give_up_on(list(queue))
 
@@ -220,8 +220,8 @@ class CellRun:
             evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=Deferred(partial(index.experience[config.memory].as_of, case, config.gate)),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
-            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
-            build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),
+            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls, sequential=self.spec.learns),
+            build_llm=CallingLLM(services.chat, (0, 0), shared, "build", self.spec.learns),
             embed=embed,
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
@@ -382,7 +382,7 @@ class CellRun:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory"), embed)
+        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory", sequential=True), embed)
 
 
 def shared_objects(directory: Path) -> Callable[..., Any]:

@@ -176,7 +176,7 @@ class MemoryActor:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._chat, (0, 0), calls, "memory"), embed)
+        return Tools(CallingLLM(self._chat, (0, 0), calls, "memory", sequential=True), embed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import ConfigError
+from harness.gateway.batches import Batches
 from harness.gateway.budget import Purse, check_prices, upper_cost
 from harness.gateway.cache import CachedReply, ReplyCache, stamp
 from harness.gateway.limits import Clock
@@ -67,6 +68,11 @@ class Gateway:
         self._wire = Wire(endpoint)
         self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
         self._budget = budget
+        self._batches = (
+            Batches(endpoint, self._wire.client, cache.path, lambda key: cache.get(key) is not None, clock)
+            if endpoint.transport == "batch"
+            else None
+        )
         self._flights: dict[str, asyncio.Task[_Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -129,6 +135,8 @@ class Gateway:
     async def close(self) -> None:
         """Stop, then close the connections. The cache belongs to whoever opened it."""
         await self.stop()
+        if self._batches is not None:
+            await self._batches.close()
         await self._wire.close()
 
     async def _answer(self, request: ChatRequest, stage: str) -> _Answer:
@@ -191,8 +199,11 @@ class Gateway:
     async def _ask(self, prepared: Prepared, prompt_tokens: int, request: ChatRequest, stage: str) -> _Answer:
         """Ask the endpoint; a usable reply is committed before this returns."""
         key, body, purpose = prepared.sha256, prepared.body, request.purpose
-        tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
-        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
+        if self._batches is not None and not request.sequential:
+            sending, outcome = await self._batches.send(key, body)
+        else:
+            tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
+            sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
         if isinstance(outcome, Failure):
             call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
             return _Answer(call, failure=outcome)
@@ -200,6 +211,8 @@ class Gateway:
         reading = read_reply(reply, request.schema, request.essential)
         if reading.status is Status.OK:
             await self._store(prepared, reply=raw)
+        if self._batches is not None:
+            self._batches.collected(key)
         call = self._record(key, purpose, stage, reading.status, sending, Usage.of(reply), http_status=200)
         return _Answer(call, reply, reading)
 

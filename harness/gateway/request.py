@@ -44,6 +44,7 @@ class ChatRequest:
         temperature: default the endpoint's; not sent where the endpoint does not take one.
         sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
         purpose, stage: for the ledger of calls only.
+        sequential: others wait for the reply, so it never goes by way of a batch.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -55,6 +56,7 @@ class ChatRequest:
     sample: tuple[int, int] = (0, 0)
     purpose: str = "forecast"
     stage: str = "forecast"
+    sequential: bool = False
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

@@ -51,6 +51,11 @@ class Endpoint(BaseModel):
         extra_body: further fields of the request body, sent as they are.
         retries: attempts at one request, the first included.
         max_retry_wait_s: upper bound of any single wait, whatever Retry-After says.
+        transport: ``batch`` sends what nobody waits for through the batch API (files and polling, within a day, at its own
+            price); what others wait for, like the lessons of a memory, goes online all the same.
+        batch_size: requests a batch at most.
+        batch_wait_s: a batch leaves when no request has come for so long.
+        batch_poll_s: seconds between two looks at a batch.
         rehearsal: start the offline rehearsal server for this backbone; ``latency`` and ``fault`` are its options.
     """
 
@@ -76,6 +81,11 @@ class Endpoint(BaseModel):
     max_output_tokens: int = Field(default=1500, ge=1)
     temperature: float = Field(default=0.0, ge=0)
 
+    transport: Literal["online", "batch"] = "online"
+    batch_size: int = Field(default=10_000, ge=1, le=50_000)
+    batch_wait_s: float = Field(default=2.0, gt=0)
+    batch_poll_s: float = Field(default=30.0, gt=0)
+
     prices: Prices = Prices()
 
     embedding_model: str | None = None
@@ -84,6 +94,11 @@ class Endpoint(BaseModel):
     rehearsal: bool = False
     latency: float = Field(default=0.0, ge=0)
     fault: str | None = None
+
+    @property
+    def width(self) -> int:
+        """Forecasts of one cell under way at a time: in the air, or together in a batch."""
+        return self.max_in_flight if self.transport == "online" else self.batch_size
 
     @property
     def loopback(self) -> bool:

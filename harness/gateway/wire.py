@@ -33,7 +33,7 @@ class Wire:
             max_connections=endpoint.max_in_flight, max_keepalive_connections=endpoint.max_in_flight
         )
         self._endpoint = endpoint
-        self._client = openai.AsyncOpenAI(
+        self.client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=key,
             max_retries=0,
@@ -74,12 +74,12 @@ class Wire:
         return vectors, reply
 
     async def close(self) -> None:
-        await self._client.close()
+        await self.client.close()
 
     async def _post(self, path: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         # Not chat.completions.create: it walks through the whole body to translate types, a third of the CPU time of a call.
         try:
-            response: Any = await self._client.post(path, body=body, cast_to=object, options={"headers": _RAW})
+            response: Any = await self.client.post(path, body=body, cast_to=object, options={"headers": _RAW})
         except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
             raise AttemptFailed(from_client_error(error, self._endpoint)) from error
         raw = response.content.decode(errors="replace")

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from harness.rehearsal import FINGERPRINT, vectors
 from harness.rehearsal.answerer import answer
+from harness.rehearsal.batches import BatchDesk
 from harness.rehearsal.faults import Faults
 from harness.rehearsal.limits import Limits
 
@@ -71,6 +72,7 @@ class Server:
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
         app.router.add_get("/stats", self._stats)
+        BatchDesk(self._of_batch, self._options.latency).add_to(app, self._may_enter)
         return app
 
     async def _stats(self, _: web.Request) -> web.Response:
@@ -87,28 +89,46 @@ class Server:
         body = await _body(request)
         if body is None or not isinstance(body.get("messages"), list) or not body["messages"]:
             return _error(400, "invalid_request_error", "the body must be a JSON object with a list of messages")
+        whole = self._completion(body)
+        used = whole["usage"]["total_tokens"]
+        return await self._serve(request, "chat", body, used, lambda fault: _spoilt(whole, fault))
+
+    def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The chat completion that answers ``body``."""
         content = answer(body, self._variant(body))
         prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(content)
+        message = {"role": "assistant", "content": content, "refusal": None}
+        return {
+            "id": f"chatcmpl-{_digest(body).hex()}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": body.get("model"),
+            "system_fingerprint": FINGERPRINT,
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+            "usage": {
+                "prompt_tokens": prompt,
+                "completion_tokens": completion,
+                "total_tokens": prompt + completion,
+                "prompt_tokens_details": {"cached_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 0},
+            },
+        }
 
-        def reply(fault: str | None) -> dict[str, Any]:
-            message, finish = _message(content, fault)
-            return {
-                "id": f"chatcmpl-{_digest(body).hex()}",
-                "object": "chat.completion",
-                "created": 0,
-                "model": body.get("model"),
-                "system_fingerprint": FINGERPRINT,
-                "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
-                "usage": {
-                    "prompt_tokens": prompt,
-                    "completion_tokens": completion,
-                    "total_tokens": prompt + completion,
-                    "prompt_tokens_details": {"cached_tokens": 0},
-                    "completion_tokens_details": {"reasoning_tokens": 0},
-                },
-            }
-
-        return await self._serve(request, "chat", body, prompt + completion, reply)
+    def _of_batch(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        """(status, body) for one line of a batch, after faults; None for a line that the batch never came to."""
+        desk = self._desks["chat"]
+        desk.counts.requests += 1
+        digest = _digest(body)
+        desk.counts.repeated += digest in desk.answered
+        fault = self._options.faults.choose(digest, desk.seen[digest])
+        desk.seen[digest] += 1
+        if fault in ("reset", "hang"):
+            return None
+        if fault is not None and fault.isdecimal():
+            return int(fault), {"error": {"message": "a fault on purpose", "code": "server_error"}}
+        desk.counts.ok += 1
+        desk.answered.add(digest)
+        return 200, _spoilt(self._completion(body), fault)
 
     async def _embeddings(self, request: web.Request) -> web.StreamResponse:
         body = await _body(request)
@@ -170,19 +190,22 @@ class Server:
         return key is None or request.headers.get("Authorization") == f"Bearer {key}"
 
 
-def _message(content: str, fault: str | None) -> tuple[dict[str, Any], str]:
-    """(message, finish_reason), spoilt by one of the reply faults."""
-    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+def _spoilt(whole: dict[str, Any], fault: str | None) -> dict[str, Any]:
+    """A chat completion after one of the reply faults."""
+    choice = whole["choices"][0]
+    message, content, finish = choice["message"], choice["message"]["content"], "stop"
     match fault:
         case "malformed":
-            return {**message, "content": f"{content.rstrip('}')},}}"}, "stop"
+            message = {**message, "content": f"{content.rstrip('}')},}}"}
         case "truncated":
-            return {**message, "content": content[: len(content) // 2]}, "length"
+            message, finish = {**message, "content": content[: len(content) // 2]}, "length"
         case "refused":
-            return {**message, "content": None, "refusal": "I cannot help with that."}, "stop"
+            message = {**message, "content": None, "refusal": "I cannot help with that."}
         case "empty":
-            return {**message, "content": ""}, "stop"
-    return message, "stop"
+            message = {**message, "content": ""}
+        case _:
+            return whole
+    return {**whole, "choices": [{**choice, "message": message, "finish_reason": finish}]}
 
 
 async def _body(request: web.Request) -> dict[str, Any] | None:
