@@ -10,13 +10,14 @@ import html
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from harness.method import Embed
-from harness.tokens import count_tokens, cut_to_tokens
+from harness.tokens import count_tokens
+from methods.prefix_log import Summarise
 from methods.ranking import cosine_scores, rank
 
 SEPARATOR = "<SEP>"
@@ -29,8 +30,6 @@ MAX_NAME_CHARS = 200
 PLACEHOLDERS = frozenset({"", "NONE", "NULL", "N/A", "NAN", "UNNAMED"})
 """What models write where there is no name."""
 
-Summarise = Callable[[str, str], Awaitable[str]]
-"""(what it describes, merged description) -> the description to store."""
 T = TypeVar("T")
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -194,16 +193,6 @@ async def nearest(query: str, among: Searchable, k: int, embed: Embed) -> list[t
     scores = cosine_scores(vectors[1:], vectors[0])
     found = rank(scores, among.instants, [str(key) for key in among.keys], k, MIN_COSINE)
     return [(among.keys[i], float(scores[i])) for i in found]
-
-
-def too_long(description: str, limit: int) -> bool:
-    """Whether a merged description is to be summarised."""
-    return len(description.encode()) >= limit and count_tokens(description) >= limit
-
-
-def shortened(description: str, limit: int) -> str:
-    """What is stored in place of a summary that the model did not give."""
-    return cut_to_tokens(description, limit)
 
 
 def texts_of(values: Mapping[str, Any], key: str) -> list[str]:

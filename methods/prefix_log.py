@@ -24,7 +24,10 @@ EXTRACTIONS_AT_ONCE = 64
 LOGS_HELD = 4
 """Logs of different records that are held at a time. Under the strict gate a corpus has one."""
 
+Summarise = Callable[[str, str], Awaitable[str]]
+"""(what it describes, merged description) -> the description to store."""
 E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
 E_contra = TypeVar("E_contra", contravariant=True)
 
 
@@ -72,10 +75,22 @@ def feed_as_of(ctx: Context, chunk_tokens: int, chunk_overlap: int) -> Feed:
     return Feed(tuple(entries[:admitted] if ctx.gate is Gate.STRICT else entries), admitted)
 
 
+class Reader(Protocol[E_co]):
+    """The model's part in a build."""
+
+    async def extract(self, record: Record) -> E_co:
+        """What the text of ``record`` says, whatever else there is."""
+        ...
+
+    async def summarise(self, name: str, description: str) -> str:
+        """The description to store for ``name``: a short one stays as it is."""
+        ...
+
+
 class Growing(Protocol[E_contra]):
     """What a log builds."""
 
-    async def insert(self, insert: int, extracted: Sequence[tuple[int, E_contra]]) -> None:
+    async def insert(self, insert: int, extracted: Sequence[tuple[int, E_contra]], summarise: Summarise) -> None:
         """Take the extractions of one entry, with the numbers of their chunks: all of it, or on an error nothing."""
         ...
 
@@ -101,7 +116,7 @@ class Log(Generic[E, G]):
         self._insert_of: list[int] = []
         self._turn = asyncio.Lock()
 
-    async def reach(self, entries: Sequence[Entry], extract: Callable[[Record], Awaitable[E]]) -> None:
+    async def reach(self, entries: Sequence[Entry], reader: Reader[E]) -> None:
         """Insert those of ``entries`` that are not in yet.
 
         Raises:
@@ -110,13 +125,14 @@ class Log(Generic[E, G]):
         start = len(self.entries)
 
         async def of_entry(entry: Entry) -> list[E]:
-            return [await extract(chunk) for chunk in entry.chunks]
+            return [await reader.extract(chunk) for chunk in entry.chunks]
 
         found = await bounded_map(of_entry, entries[start:], EXTRACTIONS_AT_ONCE)
         async with self._turn:
             for number in range(len(self.entries), len(entries)):
                 first = len(self.chunks)
-                await self.graph.insert(number, list(enumerate(found[number - start], start=first)))
+                extracted = list(enumerate(found[number - start], start=first))
+                await self.graph.insert(number, extracted, reader.summarise)
                 self.entries.append(entries[number])
                 self.chunks += entries[number].chunks
                 self._insert_of += [number] * len(entries[number].chunks)
