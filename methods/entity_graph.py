@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
+import numpy as np
+
 from harness.method import Embed
 from harness.tokens import count_tokens
 from methods.prefix_log import Summarise
@@ -184,14 +186,36 @@ class Searchable:
     texts: tuple[str, ...]
     instants: tuple[datetime, ...]
 
+    @classmethod
+    def of(cls, items: Iterable[tuple[Any, str, datetime]]) -> Searchable:
+        """From (key, text, instant) each."""
+        listed = list(items)
+        return cls(
+            tuple(key for key, _, _ in listed),
+            tuple(text for _, text, _ in listed),
+            tuple(instant for _, _, instant in listed),
+        )
 
-async def nearest(query: str, among: Searchable, k: int, embed: Embed) -> list[tuple[Any, float]]:
-    """The ``k`` keys most similar to ``query`` with their cosines, none below the threshold; ties to the newer, then by key."""
+
+async def nearest(
+    query: str,
+    among: Searchable,
+    k: int,
+    embed: Embed,
+    floor: float = MIN_COSINE,
+    weights: Sequence[float] | None = None,
+) -> list[tuple[Any, float]]:
+    """The ``k`` keys of the greatest cosine with ``query`` (times their ``weights``), with it; none below ``floor``.
+
+    Cosines are rounded to 6 decimals; ties go to the newer, then by key.
+    """
     if not among.keys:
         return []
     vectors = await embed([query, *among.texts])
     scores = cosine_scores(vectors[1:], vectors[0])
-    found = rank(scores, among.instants, [str(key) for key in among.keys], k, MIN_COSINE)
+    if weights is not None:
+        scores = scores * np.asarray(weights)
+    found = rank(scores, among.instants, [str(key) for key in among.keys], k, floor)
     return [(among.keys[i], float(scores[i])) for i in found]
 
 

@@ -12,7 +12,7 @@ class Tally:
     """Counts by kind; ``kinds`` says in words what each kind is."""
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
-        self._kinds = kinds
+        self.kinds = kinds
         self.counts: dict[str, int] = dict.fromkeys(kinds, 0)
         self._first: dict[str, list[str]] = defaultdict(list)
         self._notices: dict[str, str] = {}
@@ -24,7 +24,7 @@ class Tally:
         if len(self._first[kind]) < _NAMED:
             self._first[kind].append(item)
         if number.bit_count() == 1:
-            self._notices[kind] = f"{self._kinds[kind]}: {number} or more, first {', '.join(self._first[kind])}"
+            self._notices[kind] = f"{self.kinds[kind]}: {number} or more, first {', '.join(self._first[kind])}"
 
     def tell(self, warn: Callable[[str], None]) -> None:
         """Pass on the notices as they stand."""

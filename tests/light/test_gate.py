@@ -11,12 +11,17 @@ from harness.evidence import EvidenceView, Gate, verdict
 from harness.records import Benchmark
 from tests.light.cutting import answered, known_at, loaded, prompt, sampled, telltale, with_document
 
-METHODS = ("lightrag",)
+METHODS = ("lightrag", "hypergraphrag")
 RELEASED = ("edt", "cmin_us", "csmd")
 PLACES = [
     pytest.param("sample", id="sample"),
     *(pytest.param(name, id=name, marks=[pytest.mark.data, pytest.mark.slow]) for name in RELEASED),
 ]
+WIDE = (
+    "context.budget=native", "method.top_k=100000", "method.entity_tokens=10000000", "method.relation_tokens=10000000",
+    "method.source_tokens=10000000",
+)  # fmt: skip
+"""Shows whatever is found at all, so that hardly a change of the graph goes unseen."""
 EXPERIENCE = 20
 """Cases of the experience that are kept."""
 
@@ -43,11 +48,14 @@ def test_a_document_that_tells_the_outcome(method: str, place: str, bench: Bench
     """After T it changes nothing; before T, or with the gate off, it changes the prompt."""
     [case] = sampled(bench, (0.7,))
     late, early = (with_document(bench, telltale(bench, case, minutes)) for minutes in (+1, -1))
-    plain = prompt(method, bench, tmp_path / "v", case)
-    assert prompt(method, late, tmp_path / "v", case) == plain
-    assert prompt(method, early, tmp_path / "v", case) != plain
-    off = prompt(method, bench, tmp_path / "v", case, "gate=off")
-    assert prompt(method, late, tmp_path / "v", case, "gate=off") != off
+
+    def sent(benchmark: Benchmark, *overrides: str) -> str | None:
+        return prompt(method, benchmark, tmp_path / "v", case, *WIDE, *overrides)
+
+    plain = sent(bench)
+    assert sent(late) == plain
+    assert sent(early) != plain
+    assert sent(late, "gate=off") != sent(bench, "gate=off")
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from harness.evidence import EvidenceIndex, Gate
 from harness.method import Vectors
 from harness.records import Corpus, Document
 from methods.entity_graph import EntityRecord, Limits, Searchable, clean, name_of, nearest, weight_of
+from methods.hypergraphrag import reading
+from methods.hypergraphrag import retrieve as hyper
+from methods.hypergraphrag.graph import TAG, HyperGraph, HyperState, Member, Segment
 from methods.lightrag import retrieve
 from methods.lightrag.graph import Extraction, GraphState, RelationGraph, RelationRecord
 
@@ -146,7 +150,9 @@ def _build(
 
 def _search(inputs: Any, query: str, keys: Sequence[Any], texts: Sequence[str]) -> list[tuple[Any, float]]:
     async def embed(wanted: Sequence[str]) -> Vectors:
-        return np.asarray([inputs["vectors"][text] for text in wanted], dtype=np.float64)  # type: ignore[return-value]
+        vectors = np.asarray([inputs["vectors"][text] for text in wanted])
+        unit: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
 
     among = Searchable(tuple(keys), tuple(texts), tuple(_INSTANT for _ in keys))
     return asyncio.run(nearest(query, among, inputs["params"]["top_k"], embed))
@@ -165,3 +171,78 @@ def _limits(inputs: Any) -> Limits:
 def _sorted_sources(items: Mapping[Any, Any]) -> dict[Any, Any]:
     """Sources are a set: their order in the official output is arbitrary."""
     return {key: {**item, "source_id": sorted(item["source_id"])} for key, item in items.items()}
+
+
+def hypergraphrag(inputs: Any, expected: Any) -> None:
+    graph, summaries = HyperGraph(), Summaries(inputs)
+    chunks = inputs["chunks"]
+    numbers = _build(graph, inputs, chunks, lambda output: _segments(records(output)), summaries)
+    names = {number: name for name, number in numbers.items()}
+    n = len(inputs["insert_batches"])
+    state = HyperState(graph, n, n)
+    nodes: dict[str, Any] = {
+        h.name: {
+            "role": "hyperedge",
+            "weight": pytest.approx(h.weight, abs=1e-6),
+            "source_id": sorted(names[c] for c in state.hyperedge_chunks(h.name)),
+            "degree": len(state.members(h.name)),
+        }
+        for h in state.hyperedges
+    }
+    nodes |= {
+        node.name: {
+            "role": "entity",
+            "entity_type": node.type,
+            "description": node.description,
+            "source_id": sorted(names[c] for c in state.node_chunks(node.name)),
+            "degree": len(state.hyperedges_of(node.name)),
+        }
+        for node in state.nodes
+    }
+    assert nodes == _sorted_sources(expected["nodes"])
+    weights = {(h.name, m): state.weight(h.name, m) for h in state.hyperedges for m in state.members(h.name)}
+    assert weights == pytest.approx({(a, b): edge["weight"] for a, b, edge in expected["edges"]}, abs=1e-6)
+    assert summaries.asked == expected["n_summary_llm_calls"]
+    by_text, by_name = reading.searched_by(*_question(records(inputs["query_llm_output"])), inputs["query"])
+    assert (by_text, by_name) == (expected["query_hyperedge_string"], expected["query_entity_string"])
+    entities = _search(inputs, by_name, [v.name for v in state.nodes], [v.text for v in state.nodes])
+    hyperedges = _search(inputs, by_text, [h.name for h in state.hyperedges], [h.name for h in state.hyperedges])
+    for found, want in ((entities, expected["entity_hits"]), (hyperedges, expected["hyperedge_hits"])):
+        assert [name for name, _ in found] == [name for name, _ in want]
+        assert [score for _, score in found] == pytest.approx([score for _, score in want], abs=1e-5)
+    limits, content = _limits(inputs), {numbers[c["id"]]: c["content"] for c in chunks}
+    low = hyper.by_entities(state, [name for name, _ in entities], limits, content.get)
+    high = hyper.by_hyperedges(state, hyperedges, limits, content.get)
+    for rows, want in ((low, expected["entity_branch"]), (high, expected["hyperedge_branch"])):
+        assert [v.name for v in rows.entities] == want["entities"]
+        shown = [{"hyperedge": h.name, "related_entities": list(state.members(h.name))} for h in rows.hyperedges]
+        assert shown == want["hyperedges"]
+        assert [content[c] for c in rows.chunks] == want["sources"]
+    fused = hyper.both(high, low)
+    assert {
+        "Entities": [f"{v.name},{v.type},{v.description}" for v in fused.entities],
+        "Relationships": [f"{h.name},{'|'.join(state.members(h.name))}" for h in fused.hyperedges],
+        "Sources": [content[c] for c in fused.chunks],
+    } == expected["fused_context"]
+
+
+def _segments(found: Iterator[list[str]]) -> tuple[Segment, ...]:
+    """Entities belong to the hyper-relation before them; those before the first belong to none."""
+    segments: list[Segment] = []
+    for fields in found:
+        if fields[0] == '"hyper-relation"' and len(fields) >= 3:
+            segments.append(Segment(clean(fields[1]), weight_of(fields[-1], reading.DEFAULT_COMPLETENESS), ()))
+        elif fields[0] == '"entity"' and len(fields) >= 5 and segments and name_of(fields[1]):
+            record = EntityRecord(name_of(fields[1]), name_of(fields[2]), clean(fields[3]))
+            member = Member(record, weight_of(fields[-1], reading.DEFAULT_SCORE))
+            segments[-1] = replace(segments[-1], members=(*segments[-1].members, member))
+    return tuple(segments)
+
+
+def _question(found: Iterator[list[str]]) -> tuple[list[str], list[str]]:
+    """Hyperedges and entities of a question: of exactly so many fields, and entities wherever they stand."""
+    fields = list(found)
+    return (
+        [TAG + clean(f[1]) for f in fields if f[0] == '"hyper-relation"' and len(f) == 3],
+        [name_of(f[1]) for f in fields if f[0] == '"entity"' and len(f) == 5],
+    )

@@ -29,6 +29,7 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "tiem_scmr_vote_": runners.tiem_scmr_vote,
     "lightrag_legacy_": runners_light.lightrag_legacy,
     "gate_lightrag_legacy_": runners_light.gate_lightrag_legacy,
+    "hypergraphrag_": runners_light.hypergraphrag,
 }
 
 
