@@ -105,8 +105,12 @@ class BoundReader(Generic[E]):
         limit = self.reading.form.summary_tokens
         if len(description.encode()) < limit or count_tokens(description) < limit:  # a token is at least one byte
             return description
-        prompt = render(SUMMARISE, name=name, fragments=description.split(SEPARATOR), tokens=limit)
-        reply = await asked(self.llm, [{"role": "user", "content": prompt}], _SUMMARY, "summarise")
+        notes = "\n".join(f"- {fragment}" for fragment in description.split(SEPARATOR))
+        messages = [
+            {"role": "system", "content": render(SUMMARISE, tokens=limit)},
+            {"role": "user", "content": f"{name}\n{notes}"},
+        ]
+        reply = await asked(self.llm, messages, _SUMMARY, "summarise")
         summary = reply.value["summary"].strip() if reply.value else ""
         if not summary:
             self.reading.tally.count("unsummarised", name)
