@@ -7,9 +7,13 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
+from typing import ClassVar
 
 from harness.clock import Granularity, Stamp
 from harness.config import CellConfig
+from harness.gateway.request import ChatRequest
+from harness.gateway.result import Completion
+from harness.gateway.settings import Endpoint
 from harness.records import Benchmark, CaseSet, Catalyst, Document, Forecast
 from tests.support import RehearsingGateway, benchmark_of, config_of, forecasts_of
 
@@ -29,12 +33,32 @@ def loaded(benchmark: str, root: Path | None, experience: int) -> Benchmark:
     return replace(whole, experience=replace(whole.experience, catalysts=kept))
 
 
+class Remembering:
+    """The rehearsal endpoint's answers, each made once: what a store of replies does between runs."""
+
+    replies: ClassVar[dict[str, Completion]] = {}
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._gateway = RehearsingGateway(endpoint)
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        key = f"{request.messages}{request.purpose}"
+        if key not in self.replies:
+            self.replies[key] = await self._gateway.complete(request)
+        return self.replies[key]
+
+
+@lru_cache
+def configured_for_sample(method: str, *overrides: str) -> CellConfig:
+    return configured(method, "sample", None, *overrides)
+
+
 def answered(
     method: str, benchmark: Benchmark, scratch: Path, cases: Sequence[Catalyst], *overrides: str
 ) -> dict[str, Forecast]:
     """Forecasts of ``cases`` with the rehearsal endpoint's answers."""
-    config = configured(method, "sample", None, *overrides)
-    return forecasts_of(config, benchmark, scratch, [c.catalyst_id for c in cases], RehearsingGateway(config.backbone))
+    config = configured_for_sample(method, *overrides)
+    return forecasts_of(config, benchmark, scratch, [c.catalyst_id for c in cases], Remembering(config.backbone))
 
 
 def prompt(method: str, benchmark: Benchmark, scratch: Path, case: Catalyst, *overrides: str) -> str | None:
