@@ -17,10 +17,11 @@ from methods.forecasting import json_object
 from methods.tally import Tally
 from methods.tiem.concurrency import Once
 
-GLEAN = "graph_glean.j2"
-MORE = "graph_more.j2"
+ROUNDS = "graph_rounds.j2"
 SUMMARISE = "graph_summarise.j2"
-TEMPLATES = (GLEAN, MORE, SUMMARISE)
+TEMPLATES = (ROUNDS, SUMMARISE)
+GLEAN, DONE = "more", "done?"
+"""What the user says for another round, and before it."""
 
 _MORE = json_object(more={"type": "boolean"})
 _SUMMARY = json_object(summary={"type": "string"})
@@ -118,8 +119,9 @@ class BoundReader(Generic[E]):
 
     async def _extract(self, record: Record) -> E:
         form, tally = self.reading.form, self.reading.tally
+        rounds = f"\n\n{render(ROUNDS)}" if form.gleanings else ""
         messages: list[Message] = [
-            {"role": "system", "content": form.instructions},
+            {"role": "system", "content": form.instructions + rounds},
             {"role": "user", "content": record.text},
         ]
         reply = await asked(self.llm, messages, form.schema, "extract")
@@ -129,7 +131,7 @@ class BoundReader(Generic[E]):
         for number in range(form.gleanings if values else 0):
             if number and not await self._more(messages, reply):
                 break
-            messages = [*messages, _said(reply), {"role": "user", "content": render(GLEAN)}]
+            messages = [*messages, _said(reply), {"role": "user", "content": GLEAN}]
             reply = await asked(self.llm, messages, form.schema, "glean")
             if not reply.value:
                 break
@@ -137,7 +139,7 @@ class BoundReader(Generic[E]):
         return form.parse(values, record.item_id, tally)
 
     async def _more(self, messages: Sequence[Message], reply: Reply) -> bool:
-        question = [*messages, _said(reply), {"role": "user", "content": render(MORE)}]
+        question = [*messages, _said(reply), {"role": "user", "content": DONE}]
         answer = await asked(self.llm, question, _MORE, "glean_check")
         return bool(answer.value and answer.value["more"])
 
