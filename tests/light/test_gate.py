@@ -112,3 +112,20 @@ def test_the_budgets(method: str, tmp_path: Path) -> None:
     sizes = [sum(len(p.text) + 1 for p in f.shown if p.source.kind not in base) for f in (matched, native)]
     assert 0 < sizes[0] <= 8000
     assert sizes[0] <= sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "switch"),
+    [("lightrag", "method.mode=local"), ("lightrag", "method.mode=global"), ("hypergraphrag", "method.scoring=paper")],
+)
+def test_the_switches_under_the_gate(method: str, switch: str, tmp_path: Path) -> None:
+    """From the first catalyst on, before which there is next to nothing to find."""
+    bench = loaded("sample", None, EXPERIENCE)
+    cases = sampled(bench, (0.0, 0.9))
+    plain = answered(method, bench, tmp_path / "v", cases, *WIDE)
+    switched = answered(method, bench, tmp_path / "v", cases, *WIDE, switch)
+    last = cases[-1].catalyst_id
+    assert switched[last].prompt_sha256 != plain[last].prompt_sha256
+    for case in cases:
+        cut = prompt(method, known_at(bench, case), tmp_path / "v", case, *WIDE, switch)
+        assert cut == switched[case.catalyst_id].prompt_sha256

@@ -119,6 +119,25 @@ def test_nothing_is_shown_that_a_refused_insert_shaped(inserts: Sequence[Sequenc
         assert max(state.edge_chunks(edge.pair)) < first_refused
 
 
+@given(st.lists(st.lists(LIGHT, min_size=1, max_size=2), min_size=1, max_size=6))
+def test_no_version_is_older_than_its_newest_source(inserts: Sequence[Sequence[Extraction]]) -> None:
+    whole = built(RelationGraph(), inserts)
+    insert_of = [number for number, extractions in enumerate(inserts) for _ in extractions]
+    for n in range(1, len(inserts) + 1):
+        state = GraphState(whole, n, n)
+        for node in state.nodes:
+            assert max(insert_of[chunk] for chunk in state.node_chunks(node.name)) == node.last < n
+        for edge in state.edges:
+            assert max(insert_of[chunk] for chunk in state.edge_chunks(edge.pair)) == edge.last < n
+
+
+def test_chinese_names_stay_apart() -> None:
+    names = ["贵州茅台", "五粮液", "证监会", "ＸＤ贵州茅", "中芯国际"]
+    records = tuple(EntityRecord(name_of(name), "ORGANIZATION", "") for name in names)
+    state = GraphState(built(RelationGraph(), [[Extraction(records)]]), 1, 1)
+    assert [node.name for node in state.nodes] == ["贵州茅台", "五粮液", "证监会", "XD贵州茅", "中芯国际"]
+
+
 def test_a_failed_summary_leaves_the_graph_as_it_was() -> None:
     graph = built(RelationGraph(), [[Extraction((EntityRecord("A", "EVENT", "x"),))]])
 

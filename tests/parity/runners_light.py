@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.clock import parse_stamp
+from harness.clock import parse_stamp, try_parse_stamp
 from harness.evidence import EvidenceIndex, Gate
 from harness.method import Vectors
 from harness.records import Corpus, Document
@@ -43,15 +43,15 @@ def lightrag_legacy(inputs: Any, expected: Any) -> None:
 
 def gate_lightrag_legacy(inputs: Any, expected: Any) -> None:
     rows = {row["id"]: row for row in inputs["all_chunks_with_ts"]}
-    documents = tuple(Document(name, parse_stamp(row["ts"], TZ), "", row["content"], ()) for name, row in rows.items())
-    view = EvidenceIndex(Corpus(documents, {}), drop_copies=False).as_of(
-        "", parse_stamp(inputs["cutoff_T"], TZ), Gate.STRICT
+    documents = tuple(
+        Document(name, try_parse_stamp(row["ts"], TZ), "", row["content"], ()) for name, row in rows.items()
     )
-    visible = [rows[d.doc_id] for d in view.retrievable()]
-    assert [row["id"] for row in visible] == [row["id"] for row in inputs["visible_chunks"]]
-    # One log of all records; the state at the cut-off is its prefix.
-    order = sorted(documents, key=lambda d: (d.time.instant, d.doc_id))  # type: ignore[union-attr]
-    everything = [rows[d.doc_id] for d in order]
+    index = EvidenceIndex(Corpus(documents, {}), drop_copies=False)
+    visible = [d.doc_id for d in index.as_of("", parse_stamp(inputs["cutoff_T"], TZ), Gate.STRICT).retrievable()]
+    assert sorted(visible) == sorted(row["id"] for row in inputs["visible_chunks"])
+    # One log of all records in order of time; the state at the cut-off is its prefix.
+    everything = [rows[d.doc_id] for d in index.documents]
+    assert [row["id"] for row in everything[: len(visible)]] == visible
     _lightrag({**inputs, "insert_batches": [[row["id"]] for row in everything]}, everything, expected, len(visible))
 
 
