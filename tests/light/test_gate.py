@@ -9,7 +9,8 @@ import pytest
 
 from harness.evidence import EvidenceView, Gate, verdict
 from harness.records import Benchmark
-from tests.light.cutting import answered, known_at, loaded, prompt, sampled, telltale, with_document
+from tests.light.cutting import answered, configured, known_at, loaded, prompt, sampled, telltale, with_document
+from tests.support import run_cells
 
 METHODS = ("lightrag", "hypergraphrag")
 RELEASED = ("edt", "cmin_us", "csmd")
@@ -129,3 +130,12 @@ def test_the_switches_under_the_gate(method: str, switch: str, tmp_path: Path) -
     for case in cases:
         cut = prompt(method, known_at(bench, case), tmp_path / "v", case, *WIDE, switch)
         assert cut == switched[case.catalyst_id].prompt_sha256
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forecasts_at_once_get_the_prompts_of_forecasts_one_by_one(method: str, tmp_path: Path) -> None:
+    bench = loaded("sample", None, 10_000)
+    limited = configured(method, "sample", None, "run.limit=12", "feed=docs")
+    rows = run_cells([limited], tmp_path / "cell")[method]
+    [case] = [c for c in bench.evaluation.catalysts if c.catalyst_id == rows[5]["catalyst_id"]]
+    assert prompt(method, bench, tmp_path / "v", case, "feed=docs") == rows[5]["prompt_sha256"]
