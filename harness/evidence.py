@@ -103,6 +103,10 @@ class EvidenceIndex:
     def of_stock(self, stock_id: str) -> Sequence[Document]:
         return self._by_stock.get(stock_id, ())
 
+    def published(self, decision: Stamp) -> Sequence[Document]:
+        """All documents with ``avail <= T``, oldest first."""
+        return self.documents[: bisect_right(self._instants, decision.instant)]
+
     def before(self, decision: Stamp) -> list[Document]:
         """All documents retrievable at ``decision``, oldest first."""
         prefix = self.documents[: bisect_left(self._instants, decision.instant)]
@@ -142,6 +146,16 @@ class EvidenceView:
     def retrievable(self) -> list[Document]:
         """Documents of all stocks that a method may retrieve (``avail < T``), oldest first."""
         return list(self.index.documents) if self.gate is Gate.OFF else self.index.before(self.decision)
+
+    def log_end(self) -> tuple[datetime, str]:
+        """Where T stands in a log of all documents in order of (instant, id): at the first that may not be retrieved, or at T.
+
+        Under a date-only T that may be a document of the same day, with documents and outcomes after it that are known before
+        the day ends: a log that holds them holds that document too.
+        """
+        published = self.index.published(self.decision)
+        refused = next((d for d in published if not retrievable_at(d.time, self.decision)), None)
+        return _order(refused) if refused else (self.decision.instant, "")
 
     def of_stock(self) -> list[Document]:
         """The stock's documents that a method may retrieve (``avail < T``), oldest first."""

@@ -12,6 +12,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from harness.calls import Chat
 from harness.cell import CellRun, Services, shared_objects
 from harness.clock import Stamp
 from harness.config import CellConfig, build, validate
@@ -163,19 +164,26 @@ async def _run_jobs(jobs: Sequence[Job], scratch: Path, only: Sequence[str] | No
 
 
 def forecasts_of(
-    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None = None
+    config: CellConfig,
+    benchmark: Benchmark,
+    scratch: Path,
+    only: Sequence[str] | None = None,
+    gateway: Chat | None = None,
 ) -> dict[str, Forecast]:
-    """What the method answers for each catalyst (those named in ``only``), prompts included, without Ray or HTTP."""
-    return asyncio.run(_forecasts(config, benchmark, scratch, only))
+    """What the method answers for each catalyst (those named in ``only``), prompts included, without Ray or HTTP.
+
+    ``gateway`` answers; by default one that says 0.6 to everything.
+    """
+    return asyncio.run(_forecasts(config, benchmark, scratch, only, gateway or RecordingGateway()))
 
 
 async def _forecasts(
-    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None
+    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None, gateway: Chat
 ) -> dict[str, Forecast]:
     scratch.mkdir(parents=True, exist_ok=True)
     service = VectorService(build(config.embedder, "embedder"), VectorStore(scratch / "vectors.sqlite"), None)
     spec = CellSpec("cell", config, {}, build(config.method, "method"))
-    services = Services(RecordingGateway(), VectorsAtHand(service.vectors), shared_objects(scratch / "artefacts"))
+    services = Services(gateway, VectorsAtHand(service.vectors), shared_objects(scratch / "artefacts"))
     run = CellRun(spec, BenchmarkIndex.of(benchmark), services, CellStore(scratch / "cell"))
     found: dict[str, Forecast] = {}
     for case, epoch in planned(benchmark, spec):

@@ -1,0 +1,1 @@
+"""HyperGraphRAG: segments of text as hyperedges over the entities they name."""
