@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from harness.evidence import EvidenceView, case_source, document_source
 from harness.method import Context
-from harness.records import Catalyst, Document, ResolvedCase, Source
+from harness.records import Catalyst, Document, Passage, ResolvedCase, Source
 from harness.tokens import split_to_tokens
 from methods.forecasting import MAX_CONCURRENT
 
@@ -24,6 +24,10 @@ class Record:
     text: str
     embedded: str
     source: Source
+
+    def passage(self, kind: str, rank: int, score: float | None = None) -> Passage:
+        """The record as it is shown, as evidence of ``kind``."""
+        return Passage(self.text, replace(self.source, kind=kind), rank, score)
 
 
 def shown_already(ctx: Context) -> set[str]:

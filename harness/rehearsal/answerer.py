@@ -33,6 +33,7 @@ _NAME_HINTS = (
     "keyword",
     "theme",
 )
+_PHRASE_HINTS = ("relation",)
 _DATE_HINTS = ("date", "time", "day")
 _PAD = " and so on"
 
@@ -89,6 +90,13 @@ class _Filler:
 
     def sentence(self) -> str:
         return self._rng.choice(self._stuff.sentences)
+
+    def _phrase(self) -> str:
+        """A few words of a sentence, or as many Chinese characters."""
+        sentence = self.sentence()
+        words = sentence.split() if " " in sentence else list(sentence)
+        start = self._rng.randrange(max(1, len(words) - 2))
+        return (" " if " " in sentence else "").join(words[start : start + 3])
 
     def fill(self, schema: Mapping[str, Any], key: str, depth: int) -> Any:
         """A value valid under ``schema``, which stands under property ``key``."""
@@ -175,6 +183,8 @@ class _Filler:
             text = self._rng.choice(self._stuff.dates)
         elif any(word in hint for word in _NAME_HINTS):
             text = self._rng.choice(self._stuff.names)
+        elif any(word in hint for word in _PHRASE_HINTS):
+            text = self._phrase()
         else:
             text = self.sentence()
         least, most = int(schema.get("minLength", 0)), int(schema.get("maxLength", 400))

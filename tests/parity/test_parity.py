@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity import runners
+from tests.parity import runners, runners_graphs
 
 RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "vanilla_rag_gate_": runners.vanilla_rag_gate,
@@ -27,6 +27,9 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "tiem_skills_": runners.tiem_skills,
     "tiem_stability_": runners.tiem_stability,
     "tiem_scmr_vote_": runners.tiem_scmr_vote,
+    "hipporag_v1_": runners_graphs.hipporag_v1,
+    "hipporag_v2_": runners_graphs.hipporag_v2,
+    "gate_hipporag_v2_": runners_graphs.gate_hipporag_v2,
 }
 
 

@@ -15,21 +15,27 @@ class Once(Generic[K, V]):
     """Results by key. Whoever asks for a key that is being worked on waits for that work.
 
     A failure reaches everyone who waits for it and is then forgotten: the next one to ask tries again. Work goes on when one
-    of those who wait is cancelled.
+    of those who wait is cancelled. With ``most``, only so many results are kept, those asked for last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self._done: dict[K, V] = {}
         self._running: dict[K, asyncio.Task[V]] = {}
+        self._most = most
 
     def put(self, key: K, value: V) -> None:
         """Take a result from elsewhere (an earlier run)."""
         self._done[key] = value
+        if self._most is not None and len(self._done) > self._most:
+            del self._done[next(iter(self._done))]
 
     async def get(self, key: K, make: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """The result of ``key``, from ``make`` if there is none yet."""
         if key in self._done:
-            return self._done[key]
+            if self._most is None:
+                return self._done[key]
+            self._done[key] = value = self._done.pop(key)  # a dict is in the order of insertion: now it is the newest
+            return value
         task = self._running.get(key)
         if task is None:
             task = asyncio.create_task(make())
@@ -40,7 +46,7 @@ class Once(Generic[K, V]):
     def _land(self, key: K, task: asyncio.Task[V]) -> None:
         del self._running[key]
         if not task.cancelled() and task.exception() is None:
-            self._done[key] = task.result()
+            self.put(key, task.result())
 
 
 async def bounded_map(work: Callable[[A], Awaitable[V]], items: Iterable[A], width: int) -> list[V]:
