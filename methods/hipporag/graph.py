@@ -1,4 +1,4 @@
-"""The graph of one snapshot and PageRank over it, as ``igraph`` (prpack) computes it for the official code."""
+"""The graph of one snapshot, and personalised PageRank over it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import igraph
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from methods.hipporag.openie import Triple
 from methods.hipporag.synonyms import Neighbours, SynonymRule
 
 Edges = dict[tuple[int, int], float]
+CONVERGED = 1e-13
+MOST_STEPS = 1000
+"""An error shrinks by the damping factor a step: reached for factors near 1 only."""
 
 
 class Version(StrEnum):
@@ -34,7 +37,8 @@ class PhraseGraph:
         counts: passages that a phrase occurs in, shape (phrases,).
         occurrences: (passage, phrase) of every phrase in every distinct fact of a passage, shape (n, 2): D2F · F2P.
         edges: directed entries; a pair's weight is the sum of both directions.
-        graph: the same for PageRank.
+        walk: where a step from each node leads: symmetric weights with columns summing to 1, shape (nodes, nodes); a node without
+            edges has a column of zeros.
     """
 
     phrases: tuple[str, ...]
@@ -42,7 +46,7 @@ class PhraseGraph:
     counts: NDArray[np.int64]
     occurrences: NDArray[np.int64]
     edges: Edges
-    graph: igraph.Graph
+    walk: csr_array
 
     @property
     def node(self) -> dict[str, int]:
@@ -75,17 +79,33 @@ def build_graph(
     edges.update({(node[a], node[b]): score for a, b, score in rule.edges(phrases, neighbours)})
     size = len(phrases) + (len(triples) if version is Version.V2 else 0)
     pairs = np.array(sorted(occurrences), dtype=np.int64).reshape(-1, 2)
-    return PhraseGraph(tuple(phrases), len(triples), counts, pairs, edges, weighted_graph(size, edges))
+    return PhraseGraph(tuple(phrases), len(triples), counts, pairs, edges, walk_matrix(size, edges))
 
 
-def weighted_graph(size: int, edges: Mapping[tuple[int, int], float]) -> igraph.Graph:
-    """An undirected graph of ``size`` nodes; both directions of a pair are two parallel edges."""
-    return igraph.Graph(n=size, edges=list(edges), edge_attrs={"weight": list(edges.values())})
+def walk_matrix(size: int, edges: Mapping[tuple[int, int], float]) -> csr_array:
+    """Column-stochastic matrix of an undirected graph whose pairs weigh the sum of both directions."""
+    pairs = np.array(list(edges), dtype=np.int64).reshape(-1, 2)
+    directed = csr_array(
+        (np.fromiter(edges.values(), np.float64, len(edges)), (pairs[:, 0], pairs[:, 1])), (size, size)
+    )
+    weights = csr_array(directed + directed.T)
+    totals = weights.sum(axis=0)
+    return csr_array(weights.multiply(np.divide(1.0, totals, out=np.zeros(size), where=totals > 0)))
 
 
 def pagerank(graph: PhraseGraph, reset: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """Personalised PageRank of every node, undirected and weighted; ``reset`` need not sum to 1 but not be all zero."""
-    ranks = graph.graph.personalized_pagerank(
-        directed=False, damping=damping, reset=reset.tolist(), weights="weight", implementation="prpack"
-    )
-    return np.asarray(ranks, dtype=np.float64)
+    """Personalised PageRank of every node, undirected and weighted; ``reset`` need not sum to 1 but must not be all zero.
+
+    The same fixed point as prpack's, which the official code calls: a walk stuck in a node without edges restarts by ``reset``.
+    """
+    start: NDArray[np.float64] = reset / reset.sum()
+    walk = graph.walk
+    stuck = walk.sum(axis=0) == 0
+    ranks = start
+    for _ in range(MOST_STEPS):
+        stepped: NDArray[np.float64] = damping * (walk @ ranks + ranks[stuck].sum() * start) + (1 - damping) * start
+        change = np.abs(stepped - ranks).sum()
+        ranks = stepped
+        if change < CONVERGED:
+            break
+    return ranks

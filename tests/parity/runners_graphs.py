@@ -13,7 +13,7 @@ from harness.clock import parse_stamp, try_parse_stamp
 from harness.evidence import EvidenceIndex, Gate
 from harness.records import Corpus, Document
 from methods.hipporag import search
-from methods.hipporag.graph import PhraseGraph, Version, build_graph, pagerank, weighted_graph
+from methods.hipporag.graph import PhraseGraph, Version, build_graph, pagerank, walk_matrix
 from methods.hipporag.openie import Triple, normalised, triples_of
 from methods.hipporag.phrases import Normalise, phrase
 from methods.hipporag.search import Scores, min_max
@@ -121,7 +121,7 @@ def _indexed_in_turn(
         parallel += len(added)
         start = end
     size = len(whole.phrases) + len(triples)
-    return replace(whole, edges=edges, graph=weighted_graph(size, edges)), parallel
+    return replace(whole, edges=edges, walk=walk_matrix(size, edges)), parallel
 
 
 def _named_edges(graph: PhraseGraph) -> dict[tuple[Any, Any], float]:
