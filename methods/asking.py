@@ -37,6 +37,10 @@ class Asker:
         self._llm = llm
         self._system = system
 
+    def message(self, template: str, **values: Any) -> Message:
+        """What ``ask`` says for ``template``, as a part of a later history."""
+        return {"role": "user", "content": render(template, **values)}
+
     async def ask(
         self,
         template: str,
@@ -54,7 +58,7 @@ class Asker:
         messages = (
             {"role": "system", "content": render(self._system)},
             *history,
-            {"role": "user", "content": render(template, **values)},
+            self.message(template, **values),
         )
         reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
         if not Status(reply.status).final:

@@ -17,10 +17,14 @@ FOCAL_QUERY_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A retrievable text: a document chunk or a resolved case. ``text`` is shown, ``embedded`` is what is searched."""
+    """A retrievable text: a document chunk or a resolved case.
+
+    ``text`` is shown, ``embedded`` is what is searched; ``when`` is the exchange-local date or time from which it is known.
+    """
 
     item_id: str
     instant: datetime
+    when: str
     text: str
     embedded: str
     source: Source
@@ -63,7 +67,9 @@ def document_records(document: Document, company: str, tokens: int, overlap: int
     for number, chunk in enumerate(chunks):
         text = f"[{about}] {chunk}"
         item_id = document.doc_id if len(chunks) == 1 else f"{document.doc_id}#{number}"
-        records.append(Record(item_id, document.time.instant, text, text, replace(source, item_id=item_id)))
+        records.append(
+            Record(item_id, document.time.instant, document.time.text, text, text, replace(source, item_id=item_id))
+        )
     return tuple(records)
 
 
@@ -78,4 +84,4 @@ def case_record(resolved: ResolvedCase) -> Record:
         f"Return over the following {case.horizon} trading days: {outcome.label} (known {outcome.resolve_session})."
     )
     source = case_source(resolved, "chunk")
-    return Record(source.item_id, outcome.resolve_at, text, text, source)
+    return Record(source.item_id, outcome.resolve_at, outcome.resolve_session.isoformat(), text, text, source)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +14,12 @@ import pytest
 
 from harness.clock import parse_stamp, try_parse_stamp
 from harness.evidence import EvidenceIndex, Gate
+from harness.gateway.objects import find_objects
 from harness.records import Corpus, Document
+from methods.graphrag import extraction, globally, local
+from methods.graphrag.communities import communities_of
+from methods.graphrag.summaries import merge_descriptions
+from methods.graphrag.tables import RelationGroup, merge_entities, merge_relations, without_orphans
 from methods.hipporag import search
 from methods.hipporag.graph import PhraseGraph, Version, build_graph, pagerank, walk_matrix
 from methods.hipporag.openie import Triple, normalised, triples_of
@@ -97,6 +105,165 @@ def _hipporag_v2(inputs: Any, expected: Any, batches: Sequence[Sequence[Any]]) -
             reset = search.fact_reset(graph, weights, dense, config["passage_node_weight"])
             found = search.passage_ranks(graph, reset, config["damping"])
         _same_ranking(found, want["ranked_docs"], want["scores"], len(docs), 1e-5)
+
+
+def graphrag_extract(inputs: Any, expected: Any) -> None:
+    tally = Tally()
+    extracts = {u["id"]: extraction.read(_items(u["llm_output"]), tally, u["id"]) for u in inputs["text_units"]}
+    entities, relations = merge_entities(extracts), merge_relations(extracts)
+    assert [
+        {
+            "title": e.title,
+            "type": e.type,
+            "description": list(e.descriptions),
+            "text_unit_ids": list(e.units),
+            "frequency": e.frequency,
+        }
+        for e in entities
+    ] == expected["entities"]
+    assert [_relation_row(r) for r in relations] == expected["relationships_before_orphan_filter"]
+    assert [_relation_row(r) for r in without_orphans(relations, entities)] == expected["relationships"]
+
+
+def graphrag_summarize(inputs: Any, expected: Any) -> None:
+    name = inputs["name"]
+    name = json.dumps(sorted(name) if isinstance(name, list) else name, ensure_ascii=False)
+    prompts: list[str] = []
+
+    async def summarise(descriptions: Sequence[str]) -> str:
+        prompts.append(f"E={name} D={json.dumps(list(descriptions), ensure_ascii=False)} L=500")
+        reply: str = inputs["llm_outputs"][len(prompts) - 1]
+        return reply
+
+    room = inputs["max_input_tokens"] - inputs["prompt_template_token_len"]
+    found = asyncio.run(merge_descriptions(inputs["descriptions"], summarise, room, len))
+    assert (found, prompts, len(prompts)) == (
+        expected["result"],
+        expected["rendered_prompts"],
+        expected["n_llm_calls"],
+    )
+
+
+def graphrag_leiden(inputs: Any, expected: Any) -> None:
+    found = communities_of(
+        [(s, t, w) for s, t, w in inputs["edges"]], inputs["max_cluster_size"], inputs["use_lcc"], inputs["seed"]
+    )
+    rows = [
+        {"level": c.level, "community": c.number, "parent": c.parent, "nodes": list(c.nodes)}
+        for c in found.by_number.values()
+    ]
+    rows.sort(key=lambda row: (row["level"], row["community"]))
+    assert rows == sorted(expected["communities"], key=lambda row: (row["level"], row["community"]))
+    assert len({row["level"] for row in rows}) == expected["n_levels"]
+    assert sorted(row["nodes"] for row in rows if row["level"] == 0) == sorted(expected["level0_partition"])
+
+
+def graphrag_local(inputs: Any, expected: Any) -> None:
+    params = inputs["params"]
+    entities = {e["id"]: _entity(e) for e in inputs["entities"]}
+    nearest = inputs["entity_ids_by_vector_similarity"][: local.OVERSAMPLING * params["top_k_mapped_entities"]]
+    selected = [entities[i] for i in nearest]
+    relations = [_relation(r) for r in inputs["relationships"]]
+    units = {u["id"]: local.TextUnit(u["id"], u["short_id"], u["text"]) for u in inputs["text_units"]}
+    reports = {r["community_id"]: _report(r) for r in inputs["community_reports"]}
+    budget = local.Budget(
+        params["max_context_tokens"], params["text_unit_prop"], params["community_prop"], params["top_k_relationships"]
+    )
+    found = local.mixed_context(selected, relations, units, reports, budget, len)
+    # The official code packs twice, once for the text and once for the records, and keeps the link counts in between.
+    again = local.mixed_context(selected, relations, units, reports, budget, len, found.links)
+    assert _official_layout(found, selected, units, reports) == expected["context_text"]
+    names = {"community": "reports", "entity": "entities", "relation": "relationships", "chunk": "sources"}
+    tabled = {
+        names[kind]: [dict(zip(table.columns, row.cells, strict=True)) for row in table.rows]
+        for kind, table in again.tables
+    }
+    wanted = expected["context_records"]
+    assert {name: rows for name, rows in tabled.items() if rows} == {
+        name: [{k: v for k, v in row.items() if k != "in_context"} for row in rows]
+        for name, rows in wanted.items()
+        if rows
+    }
+
+
+def graphrag_global(inputs: Any, expected: Any) -> None:
+    reports = [_report(r) for r in inputs["community_reports"]]
+    entities = [_entity({"short_id": "", "title": "", "description": "", "rank": 0, **e}) for e in inputs["entities"]]
+    weights = globally.occurrence_weights(reports, entities)
+    batches = globally.report_batches(reports, weights, inputs["max_context_tokens"], len, inputs["shuffle_seed"])
+    assert [text for _, text in batches] == expected["map_batches"]
+    points = [
+        globally.points_of(found[-1].value if (found := find_objects(reply)) else None)
+        for reply in inputs["map_llm_outputs"]
+    ]
+    assert [[{"answer": p.answer, "score": p.score} for p in some] for some in points] == expected["parsed_points"]
+    data = globally.best_points(points, inputs["reduce_max_data_tokens"], len)
+    assert data == expected["reduce_report_data"]
+
+
+def _items(output: str) -> dict[str, list[dict[str, str]]]:
+    """The official record format as the JSON that is asked for here; a part that a record lacks stays missing."""
+    items: dict[str, list[dict[str, str]]] = {"entities": [], "relationships": []}
+    for raw in output.split("##"):
+        kind, *parts = re.sub(r"^\(|\)$", "", raw.strip()).split("<|>")
+        if kind == '"entity"':
+            items["entities"].append(dict(zip(("name", "type", "description"), parts, strict=False)))
+        elif kind == '"relationship"':
+            item = dict(zip(("source", "target", "description"), parts, strict=False))
+            items["relationships"].append(item | ({"strength": parts[-1]} if len(parts) > 3 else {}))
+    return items
+
+
+def _relation_row(relation: RelationGroup) -> dict[str, Any]:
+    return {
+        "source": relation.source,
+        "target": relation.target,
+        "description": list(relation.descriptions),
+        "text_unit_ids": list(relation.units),
+        "weight": relation.weight,
+    }
+
+
+def _entity(row: Any) -> local.Entity:
+    return local.Entity(
+        row["id"],
+        row["short_id"],
+        row["title"],
+        row["description"],
+        tuple(row["community_ids"]),
+        tuple(row["text_unit_ids"]),
+        row["rank"],
+    )
+
+
+def _relation(row: Any) -> local.Relation:
+    return local.Relation(
+        row["id"],
+        row["short_id"],
+        row["source"],
+        row["target"],
+        row["description"],
+        row["weight"],
+        row["rank"],
+        tuple(row["text_unit_ids"]),
+    )
+
+
+def _report(row: Any) -> local.Report:
+    return local.Report(row["id"], row["short_id"], row["title"], row["community_id"], row["full_content"], row["rank"])
+
+
+def _official_layout(found: local.MixedContext, selected: Any, units: Any, reports: Any) -> str:
+    """The text of the official code, which writes ``[]`` where there are reports but none is chosen or fits."""
+    parts = []
+    if selected and reports:
+        parts.append(found.reports.text if found.reports else "[]")
+    tables = [found.entities.text if found.entities else "", found.relations.text if found.relations else ""]
+    if "".join(tables):
+        parts.append("\n\n".join(tables))
+    if found.units and units:
+        parts.append(found.units.text)
+    return "\n\n".join(parts)
 
 
 def _indexed_in_turn(

@@ -30,6 +30,11 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "hipporag_v1_": runners_graphs.hipporag_v1,
     "hipporag_v2_": runners_graphs.hipporag_v2,
     "gate_hipporag_v2_": runners_graphs.gate_hipporag_v2,
+    "graphrag_extract_": runners_graphs.graphrag_extract,
+    "graphrag_summarize_": runners_graphs.graphrag_summarize,
+    "graphrag_leiden_": runners_graphs.graphrag_leiden,
+    "graphrag_local_": runners_graphs.graphrag_local,
+    "graphrag_global_": runners_graphs.graphrag_global,
 }
 
 
