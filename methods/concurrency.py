@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -42,6 +42,18 @@ class Once(Generic[K, V]):
             self._running[key] = task
             task.add_done_callback(lambda ended: self._land(key, ended))
         return await asyncio.shield(task)
+
+    async def get_all(
+        self, items: Sequence[A], key: Callable[[A], K], make: Callable[[A], Coroutine[Any, Any, V]], width: int
+    ) -> list[V]:
+        """Results of ``items``, in order; what there is costs no task. Not with ``most``."""
+        missing = {key(item): item for item in items if key(item) not in self._done}
+
+        async def one(item: A) -> V:
+            return await self.get(key(item), lambda: make(item))
+
+        await bounded_map(one, missing.values(), width)
+        return [self._done[key(item)] for item in items]
 
     def _land(self, key: K, task: asyncio.Task[V]) -> None:
         del self._running[key]

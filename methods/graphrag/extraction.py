@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.method import Message
 from methods.asking import Asker, json_object
-from methods.concurrency import Once, bounded_map
+from methods.concurrency import Once
 from methods.feed import Record
 from methods.tally import Tally
 
@@ -76,11 +76,9 @@ class Extraction:
         Raises:
             CallFailed: the model could not be asked.
         """
-
-        async def one(record: Record) -> Extract:
-            return await self._found.get(record.text, lambda: self._extract(record, asker))
-
-        return await bounded_map(one, records, UNITS_AT_ONCE)
+        return await self._found.get_all(
+            records, lambda record: record.text, lambda record: self._extract(record, asker), UNITS_AT_ONCE
+        )
 
     async def _extract(self, record: Record, asker: Asker) -> Extract:
         values: dict[str, Any] = {"text": record.text, "types": self._types}

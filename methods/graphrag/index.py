@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 
 from harness.evidence import Gate
 from harness.method import LLM, Context
@@ -129,16 +130,13 @@ class Index:
 
     async def _merge(self, named: Sequence[tuple[str, Sequence[str]]], llm: LLM) -> list[str]:
         asker = Asker(llm, MERGE_SYSTEM)
-
-        async def one(item: tuple[str, Sequence[str]]) -> str:
-            name, descriptions = item
-            different = distinct(descriptions)
-            if len(different) == 1:
-                return different[0]
-            key = content_key(name, different)
-            return await self._merged.get(key, lambda: self._merge_one(name, different, asker))
-
-        return await bounded_map(one, named, AT_ONCE)
+        different = [(name, distinct(descriptions)) for name, descriptions in named]
+        several = [item for item in different if len(item[1]) > 1]
+        merged = await self._merged.get_all(
+            several, lambda item: content_key(*item), lambda item: self._merge_one(*item, asker), AT_ONCE
+        )
+        texts = iter(merged)
+        return [next(texts) if len(descriptions) > 1 else descriptions[0] for _, descriptions in different]
 
     async def _merge_one(self, name: str, descriptions: Sequence[str], asker: Asker) -> str:
         async def summarise(batch: Sequence[str]) -> str:
@@ -152,7 +150,7 @@ class Index:
             text: str = reply.value["description"]
             return text
 
-        return await merge_descriptions(descriptions, summarise, self._merge_room, count_tokens)
+        return await merge_descriptions(descriptions, summarise, self._merge_room, _tokens)
 
     async def _report(self, community: Community, tables: Tables, llm: LLM) -> Written | None:
         inside = reports.relations_inside(community, tables, self.settings.report_tokens)
@@ -181,6 +179,12 @@ class Index:
             self.tally.add("communities without a report, the reply being unusable", community.nodes[0])
             return None
         return reports.written(reply.value)
+
+
+@lru_cache(maxsize=50_000)
+def _tokens(description: str) -> int:
+    """Tokens of a description: those of a name often mentioned are counted anew with every mention."""
+    return count_tokens(description)
 
 
 def newest(units: Iterable[str], records: Mapping[str, Record]) -> Record:

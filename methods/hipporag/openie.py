@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from methods.asking import Asker, json_object
-from methods.concurrency import Once, bounded_map
+from methods.concurrency import Once
 from methods.feed import Record
 from methods.hipporag.phrases import NAME_CHARS, Normalise, phrase
 from methods.tally import Tally
@@ -46,11 +46,9 @@ class OpenIE:
         Raises:
             CallFailed: the model could not be asked.
         """
-
-        async def one(record: Record) -> Extract:
-            return await self._found.get(record.text, lambda: self._extract(record, asker))
-
-        return await bounded_map(one, records, PASSAGES_AT_ONCE)
+        return await self._found.get_all(
+            records, lambda record: record.text, lambda record: self._extract(record, asker), PASSAGES_AT_ONCE
+        )
 
     async def _extract(self, record: Record, asker: Asker) -> Extract:
         reply = await asker.ask(ENTITIES, ENTITY_SCHEMA, "extract", passage=record.text)
