@@ -1,26 +1,32 @@
-"""Counts of what a build had to leave out, told in powers of two so that a warning is no stream."""
+"""Counts of what a build had to leave out, told to every cell that uses it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+_NAMED = 3
 
 
 class Tally:
-    """How often each thing went wrong. Shared by the cells of a process, so every cell hears of all of it."""
+    """Counts by kind; ``kinds`` says in words what each kind is."""
 
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self._notices: list[str] = []
+    def __init__(self, kinds: Mapping[str, str]) -> None:
+        self.kinds = kinds
+        self.counts: dict[str, int] = dict.fromkeys(kinds, 0)
+        self._first: dict[str, list[str]] = defaultdict(list)
+        self._notices: dict[str, str] = {}
 
-    def add(self, what: str, example: str, times: int = 1) -> None:
-        """Count ``what``; ``example`` names one instance, as a reader would look for it."""
-        before = self.counts[what]
-        self.counts[what] += times
-        if self.counts[what].bit_length() > before.bit_length():
-            self._notices.append(f"{what}: {self.counts[what]} or more, such as {example[:120]}")
+    def count(self, kind: str, item: str) -> None:
+        """One more of ``kind``. The notice is renewed at the first, second, fourth, eighth ... of them."""
+        self.counts[kind] += 1
+        number = self.counts[kind]
+        if len(self._first[kind]) < _NAMED:
+            self._first[kind].append(item)
+        if number.bit_count() == 1:
+            self._notices[kind] = f"{self.kinds[kind]}: {number} or more, first {', '.join(self._first[kind])}"
 
     def tell(self, warn: Callable[[str], None]) -> None:
-        """Say all that is known so far."""
-        for notice in self._notices:
+        """Pass on the notices as they stand."""
+        for notice in self._notices.values():
             warn(notice)

@@ -21,6 +21,14 @@ TEMPLATES = (SYSTEM, EXTRACT, GLEAN)
 UNITS_AT_ONCE = 64
 NAME_CHARS = 200
 """A longer "name" is a reply gone wrong: it is left out and counted."""
+KINDS = {
+    "unread": "extraction replies that could not be used",
+    "entity": "entities left out: a part missing, or the name blank or too long",
+    "relation": "relations left out: a part missing, or a name blank or too long",
+    "none": "entities called NONE, names as any other",
+    "silent": "units in which the model found no entity: local search cannot reach them",
+}
+"""What is counted of extraction, in words."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TEXT = {"type": "string"}
@@ -86,12 +94,14 @@ class Extraction:
         for template in (EXTRACT, *[GLEAN] * self._gleanings):
             reply = await asker.ask(template, self._schema, "extract", history=tuple(history), **values)
             if reply.value is None:
-                self._tally.add("extraction replies that are unusable", f"{record.item_id}: {reply.reason}")
+                self._tally.count("unread", f"{record.item_id} ({reply.reason})")
                 break
             more = read(reply.value, self._tally, record.item_id)
             found = Extract(found.entities + more.entities, found.relations + more.relations)
             said = json.dumps(reply.value, ensure_ascii=False)
             history += [asker.message(template, **values), {"role": "assistant", "content": said}]
+        if not found.entities:
+            self._tally.count("silent", record.item_id)
         return found
 
 
@@ -99,11 +109,11 @@ def read(value: Mapping[str, Any] | None, tally: Tally, where: str) -> Extract:
     """The well-formed items of a reply; others are counted."""
     entities = [_entity(item) for item in _listed(value, "entities")]
     relations = [_relation(item) for item in _listed(value, "relationships")]
-    for what, items in (("entities", entities), ("relations", relations)):
-        if lost := items.count(None):
-            tally.add(f"{what} left out (a part missing, blank or too long)", where, lost)
-    if called := sum(e is not None and e.title == "NONE" for e in entities):
-        tally.add('entities called "NONE", kept as names', where, called)
+    for kind, lost in (("entity", entities.count(None)), ("relation", relations.count(None))):
+        for _ in range(lost):
+            tally.count(kind, where)
+    for _ in (e for e in entities if e is not None and e.title == "NONE"):
+        tally.count("none", where)
     return Extract(tuple(e for e in entities if e), tuple(r for r in relations if r))
 
 

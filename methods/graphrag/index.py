@@ -28,6 +28,12 @@ from methods.tally import Tally
 MERGE_SYSTEM, MERGE = "graphrag_merge_system.j2", "graphrag_merge.j2"
 MERGE_SCHEMA = json_object(description={"type": "string"})
 TEMPLATES = (*extraction.TEMPLATES, MERGE_SYSTEM, MERGE, *reports.TEMPLATES)
+KINDS = {
+    **extraction.KINDS,
+    "unmerged": "descriptions that are one of several, because the answer that merges them could not be used",
+    "large": "communities too large for one report: their tables are cut",
+    "unreported": "communities without a report, because the model's answer could not be used",
+}
 AT_ONCE = 64
 TABLES_KEPT, COMMUNITIES_KEPT = 6, 6
 
@@ -68,7 +74,7 @@ class Index:
 
     def __init__(self, settings: IndexSettings) -> None:
         self.settings = settings
-        self.tally = Tally()
+        self.tally = Tally(KINDS)
         self._extraction = Extraction(settings.entity_types, settings.gleanings, self.tally)
         self._tables: Once[str, Tables] = Once(most=TABLES_KEPT)
         self._partitions: Once[str, Communities] = Once(most=COMMUNITIES_KEPT)
@@ -145,7 +151,7 @@ class Index:
                 MERGE, MERGE_SCHEMA, "merge_descriptions", name=name, descriptions=batch, words=words
             )
             if reply.value is None:
-                self.tally.add("merged descriptions that are one of their parts, the reply being unusable", name)
+                self.tally.count("unmerged", name)
                 return batch[0]
             text: str = reply.value["description"]
             return text
@@ -166,17 +172,17 @@ class Index:
             self.settings.report_tokens,
             count_tokens,
         )
-        if fitting < len(inside):
-            self.tally.add("communities too large for one report, their tables cut", community.nodes[0])
-        return await self._written.get(
-            content_key(text), lambda: self._write(text, community, Asker(llm, reports.SYSTEM))
-        )
+        asker = Asker(llm, reports.SYSTEM)
+        cut = fitting < len(inside)
+        return await self._written.get(content_key(text), lambda: self._write(text, community, cut, asker))
 
-    async def _write(self, tables: str, community: Community, asker: Asker) -> Written | None:
+    async def _write(self, tables: str, community: Community, cut: bool, asker: Asker) -> Written | None:
+        if cut:
+            self.tally.count("large", community.nodes[0])
         words = self.settings.report_words
         reply = await asker.ask(reports.REPORT, reports.SCHEMA, "report", tables=tables, words=words)
         if reply.value is None:
-            self.tally.add("communities without a report, the reply being unusable", community.nodes[0])
+            self.tally.count("unreported", community.nodes[0])
             return None
         return reports.written(reply.value)
 

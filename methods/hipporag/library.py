@@ -13,7 +13,7 @@ from methods.base import template_sha256
 from methods.concurrency import Once
 from methods.feed import Record
 from methods.hipporag.graph import PhraseGraph, Version, build_graph
-from methods.hipporag.openie import SYSTEM, TEMPLATES, OpenIE, Triple, normalised
+from methods.hipporag.openie import KINDS, SYSTEM, TEMPLATES, OpenIE, Triple, normalised
 from methods.hipporag.synonyms import SynonymIndex, SynonymRule
 from methods.snapshots import records_to_build_on, snapshot_id
 from methods.tally import Tally
@@ -48,7 +48,7 @@ class Library:
     """Extracts and snapshots of one corpus."""
 
     def __init__(self, rule: SynonymRule) -> None:
-        self.tally = Tally()
+        self.tally = Tally(KINDS)
         self._rule = rule
         self._openie = OpenIE(self.tally)
         self._synonyms = SynonymIndex(rule.threshold)

@@ -17,6 +17,15 @@ SYSTEM, ENTITIES, TRIPLES, QUERY = (
 )  # fmt: skip
 TEMPLATES = (SYSTEM, ENTITIES, TRIPLES)
 PASSAGES_AT_ONCE = 64
+KINDS = {
+    "entities": "passages whose named entities could not be used",
+    "triples": "passages without triples, because the model's answer could not be used",
+    "name": "named entities left out: no text, blank or too long",
+    "triple": "triples left out: not three texts, or an end blank or too long",
+    "none": "entities called NONE, names as any other",
+    "silent": "passages in which the model found no triple: only their text can be found",
+}
+"""What is counted of extraction, in words."""
 
 Triple = tuple[str, str, str]
 _TEXT = {"type": "string"}
@@ -53,13 +62,16 @@ class OpenIE:
     async def _extract(self, record: Record, asker: Asker) -> Extract:
         reply = await asker.ask(ENTITIES, ENTITY_SCHEMA, "extract", passage=record.text)
         if reply.value is None:
-            self._tally.add("passages without entities, the reply being unusable", f"{record.item_id}: {reply.reason}")
+            self._tally.count("entities", f"{record.item_id} ({reply.reason})")
         entities = names(reply.value, self._tally, record.item_id)
         reply = await asker.ask(TRIPLES, TRIPLE_SCHEMA, "extract", passage=record.text, entities=entities)
         if reply.value is None:
-            self._tally.add("passages without triples, the reply being unusable", f"{record.item_id}: {reply.reason}")
+            self._tally.count("triples", f"{record.item_id} ({reply.reason})")
             return Extract(entities, ())
-        return Extract(entities, triples_of(reply.value.get("triples"), self._tally, record.item_id))
+        triples = triples_of(reply.value.get("triples"), self._tally, record.item_id)
+        if not triples:
+            self._tally.count("silent", record.item_id)
+        return Extract(entities, triples)
 
 
 def names(value: Mapping[str, Any] | None, tally: Tally, where: str) -> tuple[str, ...]:
@@ -71,7 +83,7 @@ def names(value: Mapping[str, Any] | None, tally: Tally, where: str) -> tuple[st
             found[name.strip()] = None
             _count_none(name, tally, where)
         else:
-            tally.add("named entities left out (no text, blank or too long)", f"{where}: {name!r}")
+            tally.count("name", where)
     return tuple(found)
 
 
@@ -82,7 +94,7 @@ def triples_of(listed: Any, tally: Tally, where: str) -> tuple[Triple, ...]:
         parts = [item.get(key) for key in ("subject", "relation", "object")] if isinstance(item, Mapping) else item
         triple = as_triple(parts)
         if triple is None or not (_usable(triple[0]) and _usable(triple[2])):
-            tally.add("triples left out (not three texts, an end blank or too long)", f"{where}: {item!r}")
+            tally.count("triple", where)
             continue
         found.append(triple)
         _count_none(triple[0], tally, where)
@@ -110,4 +122,4 @@ def _usable(name: str) -> bool:
 def _count_none(name: str, tally: Tally, where: str) -> None:
     """A model that finds nothing may call it "NONE". It stays a name as any other, and is counted."""
     if name.strip().upper() == "NONE":
-        tally.add('entities called "NONE", kept as names', where)
+        tally.count("none", where)

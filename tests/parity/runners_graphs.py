@@ -20,7 +20,7 @@ from methods.graphrag import extraction, globally, local
 from methods.graphrag.communities import communities_of
 from methods.graphrag.summaries import merge_descriptions
 from methods.graphrag.tables import RelationGroup, merge_entities, merge_relations, without_orphans
-from methods.hipporag import search
+from methods.hipporag import openie, search
 from methods.hipporag.graph import PhraseGraph, Version, build_graph, pagerank, walk_matrix
 from methods.hipporag.openie import Triple, normalised, triples_of
 from methods.hipporag.phrases import Normalise, phrase
@@ -108,7 +108,7 @@ def _hipporag_v2(inputs: Any, expected: Any, batches: Sequence[Sequence[Any]]) -
 
 
 def graphrag_extract(inputs: Any, expected: Any) -> None:
-    tally = Tally()
+    tally = Tally(extraction.KINDS)
     extracts = {u["id"]: extraction.read(_items(u["llm_output"]), tally, u["id"]) for u in inputs["text_units"]}
     entities, relations = merge_entities(extracts), merge_relations(extracts)
     assert [
@@ -298,7 +298,7 @@ def _named_edges(graph: PhraseGraph) -> dict[tuple[Any, Any], float]:
 
 
 def _passages(docs: Sequence[Any]) -> list[tuple[Triple, ...]]:
-    tally = Tally()
+    tally = Tally(openie.KINDS)
     return [normalised(triples_of(d["triples"], tally, ""), Normalise.UNICODE) for d in docs]
 
 
