@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from harness.evidence import EvidenceView, case_source, document_source
 from harness.method import Context
-from harness.records import Catalyst, Document, ResolvedCase, Source
+from harness.records import Catalyst, Document, Passage, ResolvedCase, Source
 from harness.tokens import split_to_tokens
 from methods.forecasting import MAX_CONCURRENT
 
@@ -17,13 +17,21 @@ FOCAL_QUERY_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A retrievable text: a document chunk or a resolved case. ``text`` is shown, ``embedded`` is what is searched."""
+    """A retrievable text: a document chunk or a resolved case.
+
+    ``text`` is shown, ``embedded`` is what is searched; ``when`` is the exchange-local date or time from which it is known.
+    """
 
     item_id: str
     instant: datetime
+    when: str
     text: str
     embedded: str
     source: Source
+
+    def passage(self, kind: str, rank: int, score: float | None = None) -> Passage:
+        """The record as it is shown, as evidence of ``kind``."""
+        return Passage(self.text, replace(self.source, kind=kind), rank, score)
 
 
 def shown_already(ctx: Context) -> set[str]:
@@ -59,7 +67,9 @@ def document_records(document: Document, company: str, tokens: int, overlap: int
     for number, chunk in enumerate(chunks):
         text = f"[{about}] {chunk}"
         item_id = document.doc_id if len(chunks) == 1 else f"{document.doc_id}#{number}"
-        records.append(Record(item_id, document.time.instant, text, text, replace(source, item_id=item_id)))
+        records.append(
+            Record(item_id, document.time.instant, document.time.text, text, text, replace(source, item_id=item_id))
+        )
     return tuple(records)
 
 
@@ -74,4 +84,4 @@ def case_record(resolved: ResolvedCase) -> Record:
         f"Return over the following {case.horizon} trading days: {outcome.label} (known {outcome.resolve_session})."
     )
     source = case_source(resolved, "chunk")
-    return Record(source.item_id, outcome.resolve_at, text, text, source)
+    return Record(source.item_id, outcome.resolve_at, outcome.resolve_session.isoformat(), text, text, source)

@@ -26,13 +26,15 @@ _NAME_HINTS = (
     "company",
     "subject",
     "object",
-    "source",
-    "target",
     "actor",
     "title",
     "keyword",
     "theme",
 )
+_END_HINTS = ("source", "target")
+"""Ends of a link: names that the reply has given before, if it has."""
+
+_PHRASE_HINTS = ("relation",)
 _DATE_HINTS = ("date", "time", "day")
 _PAD = " and so on"
 
@@ -81,6 +83,7 @@ class _Filler:
         self._stuff = stuff
         self._rng = rng
         self._root = root
+        self._given: list[str] = []
 
     def probability(self) -> float:
         """In (0, 1), above one half if the words of the prompt point up and chance does not object."""
@@ -89,6 +92,13 @@ class _Filler:
 
     def sentence(self) -> str:
         return self._rng.choice(self._stuff.sentences)
+
+    def _phrase(self) -> str:
+        """A few words of a sentence, or as many Chinese characters."""
+        sentence = self.sentence()
+        words = sentence.split() if " " in sentence else list(sentence)
+        start = self._rng.randrange(max(1, len(words) - 2))
+        return (" " if " " in sentence else "").join(words[start : start + 3])
 
     def fill(self, schema: Mapping[str, Any], key: str, depth: int) -> Any:
         """A value valid under ``schema``, which stands under property ``key``."""
@@ -173,8 +183,13 @@ class _Filler:
         hint = key.lower()
         if schema.get("format") in ("date", "date-time") or any(word in hint for word in _DATE_HINTS):
             text = self._rng.choice(self._stuff.dates)
+        elif any(word in hint for word in _END_HINTS):
+            text = self._rng.choice(self._given or self._stuff.names)
         elif any(word in hint for word in _NAME_HINTS):
             text = self._rng.choice(self._stuff.names)
+            self._given.append(text)
+        elif any(word in hint for word in _PHRASE_HINTS):
+            text = self._phrase()
         else:
             text = self.sentence()
         least, most = int(schema.get("minLength", 0)), int(schema.get("maxLength", 400))

@@ -9,9 +9,9 @@ from datetime import datetime
 from harness.evidence import EvidenceView
 from harness.method import Embed
 from harness.records import Document
+from methods.asking import Asker
+from methods.concurrency import Once, bounded_map
 from methods.tiem.artefacts import Artefacts
-from methods.tiem.asking import Asker
-from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.episodes import EpisodeTier, within_reach
 from methods.tiem.extraction import Extraction
 from methods.tiem.records import Episode, Proposition, Theme

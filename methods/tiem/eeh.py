@@ -20,17 +20,18 @@ from harness.clock import retrievable_at
 from harness.evidence import EvidenceView, Gate
 from harness.method import Context
 from harness.records import Document
+from methods.asking import Asker, content_key
 from methods.base import template_sha256
+from methods.concurrency import Once
 from methods.tiem import episodes, extraction, theme_tier
 from methods.tiem.artefacts import Artefacts
-from methods.tiem.asking import SYSTEM, Asker, content_key
 from methods.tiem.build import Builder, World
-from methods.tiem.concurrency import Once
 from methods.tiem.records import Episode, Proposition, Theme
 from methods.tiem.settings import EehSettings
 from methods.tiem.theme_tier import newest_close
 from methods.tiem.themes import ClusterRule, auto_min_industries
 
+SYSTEM = "tiem_build_system.j2"
 TEMPLATES = (
     SYSTEM, extraction.TEMPLATE, episodes.TEST, episodes.DESCRIBE, theme_tier.TEST, theme_tier.CLASSIFY,
 )  # fmt: skip
@@ -112,7 +113,7 @@ class Eeh:
         """The way to the model. Whoever ends last writes what is not yet on disk; everyone hears of the failures so far."""
         self._active += 1
         try:
-            yield Asker(ctx.build_llm)
+            yield Asker(ctx.build_llm, SYSTEM)
         finally:
             self._active -= 1
             if not self._active:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from harness.records import Document
+from methods.asking import CONFIDENCE, Asker, content_key, json_object
+from methods.concurrency import Once
 from methods.tiem.artefacts import Artefacts, Failure
-from methods.tiem.asking import CONFIDENCE, Asker, content_key, json_object
-from methods.tiem.concurrency import Once
 from methods.tiem.records import Episode
 from methods.tiem.windows import MIN_DOCUMENTS, EpisodeWindow
 

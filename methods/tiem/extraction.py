@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from harness.records import Document
 from harness.tokens import split_to_tokens
+from methods.asking import Asker, content_key, json_object
+from methods.concurrency import Once, bounded_map
 from methods.tiem.artefacts import Artefacts, Failure, proposition_row
-from methods.tiem.asking import Asker, content_key, json_object
-from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.records import Entity, Proposition, Relation
 
 TEMPLATE = "tiem_extract.j2"

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from harness.clock import Granularity, Stamp
 from harness.method import Embed
+from methods.asking import CONFIDENCE, Asker, content_key, json_object
+from methods.concurrency import Once, bounded_map
 from methods.tiem.artefacts import Artefacts, Failure
-from methods.tiem.asking import CONFIDENCE, Asker, content_key, json_object
-from methods.tiem.concurrency import Once, bounded_map
 from methods.tiem.records import Episode, Theme
 from methods.tiem.themes import GRID_ORIGIN, ClusterRule, ThemeWindow, cluster, keep, known_industries, members
 

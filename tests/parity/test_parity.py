@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity import runners, runners_light
+from tests.parity import runners, runners_graphs, runners_light
 
 RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "vanilla_rag_gate_": runners.vanilla_rag_gate,
@@ -30,6 +30,14 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "lightrag_legacy_": runners_light.lightrag_legacy,
     "gate_lightrag_legacy_": runners_light.gate_lightrag_legacy,
     "hypergraphrag_": runners_light.hypergraphrag,
+    "hipporag_v1_": runners_graphs.hipporag_v1,
+    "hipporag_v2_": runners_graphs.hipporag_v2,
+    "gate_hipporag_v2_": runners_graphs.gate_hipporag_v2,
+    "graphrag_extract_": runners_graphs.graphrag_extract,
+    "graphrag_summarize_": runners_graphs.graphrag_summarize,
+    "graphrag_leiden_": runners_graphs.graphrag_leiden,
+    "graphrag_local_": runners_graphs.graphrag_local,
+    "graphrag_global_": runners_graphs.graphrag_global,
 }
 
 

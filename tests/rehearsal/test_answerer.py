@@ -103,3 +103,23 @@ def test_only_messages_and_schema_matter() -> None:
 
 def test_lone_surrogates_are_no_problem() -> None:
     assert answer(body("a \ud83d b", RICH), "a")
+
+
+def test_the_ends_of_a_link_are_names_given_before() -> None:
+    name = {"type": "string"}
+    schema = {
+        "type": "object",
+        "properties": {
+            "entities": {"type": "array", "items": {"type": "object", "properties": {"name": name}}, "minItems": 1},
+            "links": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"source": name, "target": name, "relation": name}},
+                "minItems": 1,
+            },
+        },
+    }
+    for number in range(20):
+        made = json.loads(answer(body(f"{TEXT} {number}", schema), "a"))
+        given = {entity["name"] for entity in made["entities"]}
+        assert {end for link in made["links"] for end in (link["source"], link["target"])} <= given
+        assert all(0 < len(link["relation"].split()) <= 3 for link in made["links"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -15,21 +15,27 @@ class Once(Generic[K, V]):
     """Results by key. Whoever asks for a key that is being worked on waits for that work.
 
     A failure reaches everyone who waits for it and is then forgotten: the next one to ask tries again. Work goes on when one
-    of those who wait is cancelled.
+    of those who wait is cancelled. With ``most``, only so many results are kept, those asked for last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self._done: dict[K, V] = {}
         self._running: dict[K, asyncio.Task[V]] = {}
+        self._most = most
 
     def put(self, key: K, value: V) -> None:
         """Take a result from elsewhere (an earlier run)."""
         self._done[key] = value
+        if self._most is not None and len(self._done) > self._most:
+            del self._done[next(iter(self._done))]
 
     async def get(self, key: K, make: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """The result of ``key``, from ``make`` if there is none yet."""
         if key in self._done:
-            return self._done[key]
+            if self._most is None:
+                return self._done[key]
+            self._done[key] = value = self._done.pop(key)  # a dict is in the order of insertion: now it is the newest
+            return value
         task = self._running.get(key)
         if task is None:
             task = asyncio.create_task(make())
@@ -37,10 +43,22 @@ class Once(Generic[K, V]):
             task.add_done_callback(lambda ended: self._land(key, ended))
         return await asyncio.shield(task)
 
+    async def get_all(
+        self, items: Sequence[A], key: Callable[[A], K], make: Callable[[A], Coroutine[Any, Any, V]], width: int
+    ) -> list[V]:
+        """Results of ``items``, in order; what there is costs no task. Not with ``most``."""
+        missing = {key(item): item for item in items if key(item) not in self._done}
+
+        async def one(item: A) -> V:
+            return await self.get(key(item), lambda: make(item))
+
+        await bounded_map(one, missing.values(), width)
+        return [self._done[key(item)] for item in items]
+
     def _land(self, key: K, task: asyncio.Task[V]) -> None:
         del self._running[key]
         if not task.cancelled() and task.exception() is None:
-            self._done[key] = task.result()
+            self.put(key, task.result())
 
 
 async def bounded_map(work: Callable[[A], Awaitable[V]], items: Iterable[A], width: int) -> list[V]:

@@ -1,19 +1,18 @@
-"""Questions that build the hypergraph: how they are put, and what their answers may do to a build."""
+"""Questions that build a structure over documents: how they are put, and what their answers may do to a build."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.errors import CallFailed
-from harness.method import LLM
+from harness.method import LLM, Message
 from harness.records import Status
 from methods.base import render
 
-SYSTEM = "tiem_build_system.j2"
 CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
@@ -32,22 +31,34 @@ class Answer:
 
 
 class Asker:
-    """Asks the model on behalf of a build."""
+    """Asks the model on behalf of a build; ``system`` is the template of the system message."""
 
-    def __init__(self, llm: LLM) -> None:
+    def __init__(self, llm: LLM, system: str) -> None:
         self._llm = llm
+        self._system = system
+
+    def message(self, template: str, **values: Any) -> Message:
+        """What ``ask`` says for ``template``, as a part of a later history."""
+        return {"role": "user", "content": render(template, **values)}
 
     async def ask(
-        self, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
+        self,
+        template: str,
+        schema: Mapping[str, Any],
+        purpose: str,
+        max_tokens: int | None = None,
+        history: Sequence[Message] = (),
+        **values: Any,
     ) -> Answer:
-        """Ask what ``template`` says of ``values``.
+        """Ask what ``template`` says of ``values``; ``history`` is what was said since the system message.
 
         Raises:
             CallFailed: the model could not be asked; what was to be built would be another thing without the answer.
         """
         messages = (
-            {"role": "system", "content": render(SYSTEM)},
-            {"role": "user", "content": render(template, **values)},
+            {"role": "system", "content": render(self._system)},
+            *history,
+            self.message(template, **values),
         )
         reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
         if not Status(reply.status).final:
