@@ -11,12 +11,12 @@ from pydantic import Field
 from harness.method import Context
 from harness.records import Passage
 from methods import forecasting
+from methods.asking import content_key
 from methods.base import BaseMethod, template_sha256
 from methods.entity_graph import Limits, Node, shown
 from methods.feed import shown_already
 from methods.graph_reading import Form, Reading
 from methods.prefix_log import Growing, Log, Logs, feed_as_of
-from methods.tiem.asking import content_key
 
 E = TypeVar("E")
 G = TypeVar("G", bound=Growing)  # type: ignore[type-arg]

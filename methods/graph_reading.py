@@ -11,11 +11,11 @@ from harness.method import LLM, Message
 from harness.records import Status
 from harness.tokens import count_tokens, cut_to_tokens
 from methods.base import render
+from methods.concurrency import Once
 from methods.entity_graph import MAX_NAME_CHARS, SEPARATOR, is_name
 from methods.feed import Record
 from methods.forecasting import json_object
 from methods.tally import Tally
-from methods.tiem.concurrency import Once
 
 ROUNDS = "graph_rounds.j2"
 SUMMARISE = "graph_summarise.j2"

@@ -16,8 +16,8 @@ from typing import Generic, Protocol, TypeVar
 from harness.evidence import RESOLVED, RETRIEVED, Gate
 from harness.method import Context
 from harness.records import Source
+from methods.concurrency import bounded_map
 from methods.feed import Record, case_record, company_of, document_records, fed_cases
-from methods.tiem.concurrency import bounded_map
 
 EXTRACTIONS_AT_ONCE = 64
 """Records of one request that are extracted at a time; the endpoint's own limits come on top."""
