@@ -44,6 +44,7 @@ class ChatRequest:
         temperature: default the endpoint's; not sent where the endpoint does not take one.
         sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
         purpose, stage: for the ledger of calls only.
+        queue: who asks: requests of different queues leave in rotation. No part of the question.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -55,6 +56,7 @@ class ChatRequest:
     sample: tuple[int, int] = (0, 0)
     purpose: str = "forecast"
     stage: str = "forecast"
+    queue: str = ""
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

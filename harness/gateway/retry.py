@@ -10,22 +10,29 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from harness.gateway.limits import Clock
+from harness.gateway.limits import GivenUp
+from harness.gateway.pace import Clock
 from harness.gateway.request import clean
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
 _FIRST_WAIT_S = 0.5
 _RETRIED = frozenset({408, 409, 429})
+_NAMED = {"rpm": "requests", "tpm": "tokens", "input_tpm": "input-tokens", "output_tpm": "output-tokens"}
+_ABSURD = 1e10
+_MINUTE_S = 70.0
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNIT_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Failure:
         retry: another attempt may help.
         fatal: no request of this endpoint can succeed (key, model, account).
         wait_s: seconds the server asked for, unbounded, or None.
-        rpm, tpm: limits a minute that a 429 names in ``x-ratelimit-limit-*``.
+        limits: a minute, as a 429 names them: see ``named_limits``.
     """
 
     status: Status
@@ -47,8 +54,7 @@ class Failure:
     fatal: bool = False
     wait_s: float | None = None
     http_status: int | None = None
-    rpm: int | None = None
-    tpm: int | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 class AttemptFailed(Exception):
@@ -118,13 +124,50 @@ def from_http(
         retry=code in _RETRIED or code >= 500,
         wait_s=retry_after(headers),
         http_status=code,
-        rpm=_limit(headers.get("x-ratelimit-limit-requests")),
-        tpm=_limit(headers.get("x-ratelimit-limit-tokens")),
+        limits=named_limits(headers),
     )
 
 
-def _limit(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 12 and int(text) > 0 else None
+def given_up(endpoint: Endpoint, error: GivenUp) -> Failure:
+    """The endpoint took nothing for too long: none of its calls can succeed in this run."""
+    reason = f"{error}. See backbone.outage_s={endpoint.outage_s:g}."
+    status = Status.RATE_LIMITED if error.kind == "refusing" else Status.PROVIDER
+    return Failure(status, reason, retry=False, fatal=True)
+
+
+def named_limits(headers: Mapping[str, str]) -> dict[str, float]:
+    """Limits a minute that a server names in ``x-ratelimit-limit-*``; what makes no sense is left out.
+
+    So is a limit that is for longer than a minute: its ``x-ratelimit-reset-*`` is further away than that.
+    """
+    limits: dict[str, float] = {}
+    for name, kind in _NAMED.items():
+        text = headers.get(f"x-ratelimit-limit-{kind}")
+        if text is None:
+            continue
+        limit = _number(text)
+        reset = _seconds(headers.get(f"x-ratelimit-reset-{kind}") or "")
+        if limit is not None and 1 <= limit <= _ABSURD and (reset is None or reset <= _MINUTE_S):
+            limits[name] = limit
+    return limits
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration such as ``1m26.4s``, ``120ms`` or ``7.5``; None for anything else."""
+    if (plain := _number(text)) is not None:
+        return plain
+    parts = _DURATION.findall(text)
+    if "".join(number + unit for number, unit in parts) != text.strip() or not parts:
+        return None
+    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -149,17 +192,29 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return None
 
 
-def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random) -> AsyncRetrying:
-    """The retry loop of one call: up to ``endpoint.retries`` attempts of what ``AttemptFailed`` says may help."""
+def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random, excused: Callable[[], int]) -> AsyncRetrying:
+    """The retry loop of one call: up to ``endpoint.retries`` attempts of what ``AttemptFailed`` says may help.
+
+    Attempts that are ``excused`` (so far) are not among them. They are not waited for here: an endpoint in trouble lets one
+    request after the other try, at its own pace.
+    """
+    before = 0
+
+    def counted(state: RetryCallState) -> int:
+        return state.attempt_number - excused()
 
     def wait(state: RetryCallState) -> float:
+        nonlocal before
+        if excused() > before:
+            before = excused()
+            return 0.0
         error = state.outcome.exception() if state.outcome else None
         asked = error.failure.wait_s if isinstance(error, AttemptFailed) else None
-        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2**state.attempt_number))
+        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2 ** counted(state)))
         return min(endpoint.max_retry_wait_s, (asked or 0.0) + jitter)
 
     return AsyncRetrying(
-        stop=stop_after_attempt(endpoint.retries),
+        stop=lambda state: counted(state) >= endpoint.retries,
         wait=wait,
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.failure.retry),
         sleep=clock.sleep,
