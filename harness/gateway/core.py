@@ -21,8 +21,8 @@ from harness.gateway.pace import Clock
 from harness.gateway.reply import Reading, read_reply
 from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, clean, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
-from harness.gateway.retry import Failure
-from harness.gateway.sender import Sender, Sending
+from harness.gateway.retry import Failure, Sending
+from harness.gateway.sender import Sender
 from harness.gateway.settings import Endpoint
 from harness.gateway.wire import Wire
 from harness.records import Call, Status

@@ -8,15 +8,17 @@ what was accepted. Odd refusals that have nothing to do with the pace change lit
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-_LOOK_BACK = 40
-_TOO_MANY = 8
-"""So many of the last 40 refused are no accident (one window in a thousand at 5 % accidents)."""
+_LOOK_BACK, _TOO_MANY = 100, 8
+"""So many of the last departures refused are no accident (one window in ten thousand at 2 % accidents)."""
+_STEP = 0.95
+"""Down to this part of the pace when raising it has met a refusal."""
 _ALL = 3
 """So many in a row refused, since the pace changed or one after the other: the endpoint takes nothing for now."""
 _GROWTH = 0.01
@@ -61,6 +63,7 @@ class LearnedPace:
         self._basis = self._end = _Mark(0, 0.0)
         """What the present pace was computed from."""
         self._changed = 0
+        self._closed = False
         self._round, self._rounds = 0, 0
         self._base: float | None = None
         self._since = 0.0
@@ -83,7 +86,7 @@ class LearnedPace:
             return None
         clean = max(0.0, now - self._since)
         if self._searching:
-            return self._base * 2.0 ** min(clean / self._doubling_s, 20.0)
+            return self._base * math.pow(2.0, min(clean / self._doubling_s, 20.0))
         return self._base * (1 + _GROWTH * clean + (clean / self._trusted_s) ** 3)
 
     def refused(self, number: int, left_at: float, now: float, asked_s: float = 0.0) -> Refusal:
@@ -94,46 +97,51 @@ class LearnedPace:
         if number > self._round:
             self._rounds = 0 if passed else self._rounds + 1
             self._round = self._sent
+        if self._closed:
+            return Refusal.CLOSED
         if number <= self._changed:  # it left before the pace changed, and tells better how much passed until then
             if self._base is not None and self._basis.number < number <= self._end.number:
                 self._base = min(self._base, self._estimate())
             return Refusal.ODD
-        if self._rounds >= _ALL or (rate and number - self._changed >= _ALL and not self._passed(self._changed, number)):
-            self._changed = self._sent
+        if self._rounds >= _ALL or (
+            rate and number - self._changed >= _ALL and not self._passed(self._changed, number)
+        ):
+            self._changed, self._closed = self._sent, True
             return Refusal.CLOSED
         start = max(self._changed, number - _LOOK_BACK)
         if number - start - self._passed(start, number) < _TOO_MANY:
             if rate is not None and now > self._since:  # it grew up to the limit
                 self._searching = False
                 self._set(self._exhausted, _Mark(number, left_at), now, max(_CALM / rate, now - left_at))
-                self._base = min(rate, self._estimate())
+                self._base = min(rate, max(_STEP * rate, self._estimate()))
             elif rate is not None:
                 self._since = now + max(_CALM / rate, now - left_at)
             return Refusal.ODD
         self._searching = self._base is None
-        self._set(self._exhausted, _Mark(number, left_at), now + asked_s, now - left_at)
+        self._set(self._exhausted, _Mark(number, left_at), now, asked_s + now - left_at)
+        self._changed, self._rounds = self._sent, 0
         return Refusal.TOO_FAST
 
     def reopened(self, number: int, left_at: float, now: float) -> None:
         """After nothing passed, departure ``number`` did: the limit is what passed since the last such moment."""
-        self._searching = False
+        self._searching = self._closed = False
         self._set(self._reopened, _Mark(number, left_at), now, 0.0)
         self._reopened.append(self._end)
+        self._changed, self._rounds = self._sent, 0
 
-    def _set(self, moments: Sequence[_Mark], end: _Mark, start_at: float, delay_s: float) -> None:
+    def _set(self, moments: Sequence[_Mark], end: _Mark, now: float, kept_s: float) -> None:
         """Set the pace by what passed until ``end``, since the last of like ``moments`` that is long enough before it.
 
-        It is kept from ``start_at`` on; whether it is right is known ``delay_s`` later.
+        It is not raised for ``kept_s``: sooner it is not known whether it is right.
         """
         start = self._minute[0]
         self._basis, self._end = next((m for m in reversed(moments) if self._long_enough(m, end)), start), end
         if self._basis.time < start.time:
             self._basis = start
-        self._base, self._since = self._estimate(), start_at + delay_s
+        self._base, self._since = self._estimate(), now + kept_s
         self._trusted_s = max(_TRUSTED_S, end.time - self._basis.time)
-        self._doubling_s = max(1.0, 2 * delay_s)
-        self._exhausted.append(_Mark(self._sent, start_at))
-        self._changed, self._rounds = self._sent, 0
+        self._doubling_s = max(1.0, 2 * kept_s)
+        self._exhausted.append(_Mark(self._sent, now))
 
     def _long_enough(self, start: _Mark, end: _Mark) -> bool:
         return end.time - start.time >= _BASIS_S or self._passed(start.number, end.number) >= _BASIS_N

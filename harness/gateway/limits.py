@@ -51,35 +51,13 @@ _COSTS: dict[str, Callable[[Need], int]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Permit:
-    """The right to one request in the air, and what became of it: one of its methods is called.
+    """The right to one request in the air: which departure it is, when it left, and what was booked for it."""
 
-    Attributes:
-        excused: it failed because the endpoint was in trouble, so it should not count against the request.
-    """
-
-    def __init__(self, limiter: Limiter, need: Need, left_at: float, number: int) -> None:
-        self.excused = False
-        self.number = number
-        self.left_at = left_at
-        self._limiter = limiter
-        self._need = need
-
-    def answered(self, used: Need | None) -> None:
-        """There is a reply; ``used`` is what the server says it took: the schedules of tokens are corrected."""
-        self._limiter.accepted(self)
-        if used is not None:
-            self._limiter.correct(self._need, used)
-
-    def refused(self, reason: str, wait_s: float | None) -> None:
-        """A 429: for ``reason``, with a wait that the server asks for."""
-        self._limiter.refused(self, reason, wait_s or 0.0)
-        self.excused = self._limiter.health.trouble is not None
-
-    def failed(self, reason: str, reached: bool) -> None:
-        """No answer, or a server's error (``reached``)."""
-        self._limiter.failed(self, reason, reached)
-        self.excused = self._limiter.health.trouble is not None
+    number: int
+    left_at: float
+    need: Need
 
 
 class Limiter:
@@ -134,6 +112,11 @@ class Limiter:
     def counts_tokens(self) -> bool:
         """Whether the tokens of a request matter."""
         return len(self._paces) > ("rpm" in self._paces)
+
+    @property
+    def learning(self) -> bool:
+        """Whether a limit that nobody names makes itself felt."""
+        return self._learned_pace is not None
 
     def limit(self, name: str, per_minute: float | None) -> None:
         """Keep a limit from now on; None changes nothing."""
@@ -256,7 +239,7 @@ class Limiter:
             pace.book(now, _COSTS[name](need))
         if self._learned_pace is not None:
             self._learned_pace.book(now, 1)
-        permit = Permit(self, need, now, self._learned.departed(now))
+        permit = Permit(self._learned.departed(now), now, need)
         if self.health.trouble is not None:
             self.health.trouble.trying = now
             self._trial = permit

@@ -11,7 +11,7 @@ import math
 import os
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -131,8 +131,9 @@ def from_http(
 def given_up(endpoint: Endpoint, error: GivenUp) -> Failure:
     """The endpoint took nothing for too long: none of its calls can succeed in this run."""
     reason = f"{error}. See backbone.outage_s={endpoint.outage_s:g}."
-    status = Status.RATE_LIMITED if error.kind == "refusing" else Status.PROVIDER
-    return Failure(status, reason, retry=False, fatal=True)
+    if error.kind == "refusing":
+        return Failure(Status.RATE_LIMITED, reason, retry=False, fatal=True, http_status=429)
+    return Failure(Status.PROVIDER, reason, retry=False, fatal=True)
 
 
 def named_limits(headers: Mapping[str, str]) -> dict[str, float]:
@@ -192,29 +193,45 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return None
 
 
-def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random, excused: Callable[[], int]) -> AsyncRetrying:
-    """The retry loop of one call: up to ``endpoint.retries`` attempts of what ``AttemptFailed`` says may help.
+@dataclass(slots=True)
+class Sending:
+    """Facts of the attempts at one request, as they come.
 
-    Attempts that are ``excused`` (so far) are not among them. They are not waited for here: an endpoint in trouble lets one
-    request after the other try, at its own pace.
+    Attributes:
+        excused: attempts that failed for no fault of the request, and use up none of its retries.
+        at_once: the last one failed because the endpoint is in trouble; the limiter says when the next may leave.
+        refusals: attempts that met a 429.
+        timeouts: attempts whose deadline passed.
+        latency_s: the last attempt's, waits excluded.
     """
-    before = 0
 
-    def counted(state: RetryCallState) -> int:
-        return state.attempt_number - excused()
+    attempts: int = 0
+    excused: int = 0
+    at_once: bool = False
+    refusals: int = 0
+    timeouts: int = 0
+    sent_at: datetime | None = None
+    latency_s: float | None = None
+
+    @property
+    def counted(self) -> int:
+        """Attempts that count."""
+        return self.attempts - self.excused
+
+
+def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random, sending: Sending) -> AsyncRetrying:
+    """The retry loop of one call: until ``endpoint.retries`` attempts that count, of what ``AttemptFailed`` says may help."""
 
     def wait(state: RetryCallState) -> float:
-        nonlocal before
-        if excused() > before:
-            before = excused()
+        if sending.at_once:
             return 0.0
         error = state.outcome.exception() if state.outcome else None
         asked = error.failure.wait_s if isinstance(error, AttemptFailed) else None
-        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2 ** counted(state)))
+        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2 ** max(1, sending.counted)))
         return min(endpoint.max_retry_wait_s, (asked or 0.0) + jitter)
 
     return AsyncRetrying(
-        stop=lambda state: counted(state) >= endpoint.retries,
+        stop=lambda _: sending.counted >= endpoint.retries,
         wait=wait,
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.failure.retry),
         sleep=clock.sleep,

@@ -6,14 +6,13 @@ import asyncio
 import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from harness.gateway.limits import GivenUp, Limiter, Need, Permit
 from harness.gateway.pace import Clock
 from harness.gateway.result import Stats, Stopped, Usage
-from harness.gateway.retry import AttemptFailed, Failure, given_up, named_limits, no_reply, retrying
+from harness.gateway.retry import AttemptFailed, Failure, Sending, given_up, named_limits, no_reply, retrying
 from harness.gateway.settings import Endpoint
 from harness.gateway.typical import Typical
 
@@ -22,21 +21,8 @@ Send = Callable[[], Awaitable[tuple[T, dict[str, Any]]]]
 """One HTTP exchange: (what it is worth, the decoded body)."""
 
 
-@dataclass(slots=True)
-class Sending:
-    """Facts of the attempts at one request, as they come.
-
-    Attributes:
-        excused: attempts that failed because the endpoint was in trouble, and use up none of its retries.
-        timeouts: attempts whose deadline passed.
-        latency_s: the last attempt's, waits excluded.
-    """
-
-    attempts: int = 0
-    excused: int = 0
-    timeouts: int = 0
-    sent_at: datetime | None = None
-    latency_s: float | None = None
+_COUNTED = 3
+"""While a limit is being learned every third refusal counts against a request: most are the limiter's fault."""
 
 
 class Sender:
@@ -68,7 +54,7 @@ class Sender:
         sending = Sending()
         backing_off = dataclasses.replace(self._clock, sleep=self._back_off)
         try:
-            async for attempt in retrying(self._endpoint, backing_off, self._rng, lambda: sending.excused):
+            async for attempt in retrying(self._endpoint, backing_off, self._rng, sending):
                 with attempt:
                     async with self.limiter.permit(need, queue, again=sending.attempts > 0) as permit:
                         return sending, await self._attempt(sending, purpose, permit, send)
@@ -89,8 +75,7 @@ class Sender:
             value, reply = await self._before_deadline(purpose, sending, send)
         except AttemptFailed as error:
             self.in_air.discard(task)
-            self._learn(error.failure, permit)
-            sending.excused += permit.excused
+            self._learn(error.failure, permit, sending)
             raise
         finally:
             sending.latency_s = self._clock.now() - started
@@ -98,7 +83,9 @@ class Sender:
         task.add_done_callback(self.in_air.discard)
         usage = Usage.of(reply)
         self.typical.observe(purpose, sending.latency_s, usage.completion_tokens)
-        permit.answered(None if usage.prompt_tokens is None else Need(usage.prompt_tokens, usage.completion_tokens or 0))
+        self.limiter.accepted(permit)
+        if usage.prompt_tokens is not None:
+            self.limiter.correct(permit.need, Need(usage.prompt_tokens, usage.completion_tokens or 0))
         return value, reply
 
     async def _before_deadline(self, purpose: str, sending: Sending, send: Send[T]) -> tuple[T, dict[str, Any]]:
@@ -118,16 +105,21 @@ class Sender:
             sending.timeouts += 1
             raise AttemptFailed(no_reply(self._endpoint)) from error
 
-    def _learn(self, failure: Failure, permit: Permit) -> None:
+    def _learn(self, failure: Failure, permit: Permit, sending: Sending) -> None:
+        """Tell the limiter why an attempt failed; whether that was the fault of the request."""
+        limiter = self.limiter
         if failure.http_status == 429:
             self.stats.n429 += 1
-            self.limiter.named(failure.limits)
-            wait_s = failure.wait_s
-            permit.refused(failure.reason, None if wait_s is None else min(wait_s, self._endpoint.max_retry_wait_s))
+            sending.refusals += 1
+            limiter.named(failure.limits)
+            limiter.refused(permit, failure.reason, min(failure.wait_s or 0.0, self._endpoint.max_retry_wait_s))
         elif failure.http_status is None or failure.http_status >= 500:
-            permit.failed(failure.reason, reached=failure.http_status is not None)
+            limiter.failed(permit, failure.reason, reached=failure.http_status is not None)
         else:
-            permit.answered(None)
+            limiter.accepted(permit)
+        sending.at_once = limiter.health.trouble is not None
+        learning = failure.http_status == 429 and limiter.learning and sending.refusals % _COUNTED != 0
+        sending.excused += sending.at_once or learning
 
     async def _back_off(self, seconds: float) -> None:
         if self.stopping:

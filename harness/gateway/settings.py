@@ -95,6 +95,11 @@ class Endpoint(BaseModel):
         """Whether the URL is on this machine."""
         return urlsplit(self.base_url or "").hostname in _LOOPBACK
 
+    @property
+    def place(self) -> tuple[str | None, str, str | None]:
+        """What a provider's limits are for: URL, model and key. Backbones with the same place share them."""
+        return (self.base_url, self.model, self.api_key_env)
+
     def api_key(self) -> str:
         """The key from the environment; a placeholder where no variable is named, or the server is on this machine.
 

@@ -10,7 +10,7 @@ import pytest
 import ray
 
 from harness.errors import ConfigError
-from harness.gateway.actor import GatewayClient, start_gateway
+from harness.gateway.actor import GatewayClient, start_gateways
 from harness.gateway.result import Stopped
 from harness.gateway.settings import Endpoint
 from harness.records import Status
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> None:
     endpoint = Endpoint(name="actor", model="rehearsal", base_url=rehearsal.base_url, embedding_model="v")
-    client = start_gateway(endpoint, tmp_path / "replies.sqlite")
+    (client,) = start_gateways([(endpoint, tmp_path / "replies.sqlite")])
 
     @ray.remote(num_cpus=0)
     class Cell:
@@ -48,4 +48,4 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
 def test_a_missing_key_is_found_before_the_actor_starts(ray_session: Any, tmp_path: Path) -> None:
     endpoint = Endpoint(name="no_key", model="m", base_url="https://x.example/v1", api_key_env="NO_SUCH_KEY")
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
-        start_gateway(endpoint, tmp_path / "r.sqlite")
+        start_gateways([(endpoint, tmp_path / "r.sqlite")])

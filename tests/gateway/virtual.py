@@ -6,14 +6,14 @@ import asyncio
 import random
 import selectors
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from harness.gateway.limits import Limiter, Need
 from harness.gateway.pace import Clock
-from harness.gateway.retry import AttemptFailed, Failure
-from harness.gateway.sender import Sender, Sending
+from harness.gateway.retry import AttemptFailed, Failure, Sending
+from harness.gateway.sender import Sender
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
