@@ -197,7 +197,7 @@ class Session:
                 self._exit.callback(server.stop)
                 backbones[key] = endpoint = endpoint.model_copy(update={"base_url": server.base_url})
             places.setdefault(endpoint.place, []).append(key)
-        budget = self._purse(jobs[0].spec.config.run.budget_usd)
+        budget = self._purse(next((b for j in jobs if (b := j.spec.config.run.budget_usd) is not None), None))
         for keys in places.values():
             caches = [(backbones[k], self._run_dir.cache / f"replies-{backbones[k].name}.sqlite") for k in keys]
             self._gateways |= zip(keys, start_gateways(caches, budget), strict=True)

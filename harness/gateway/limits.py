@@ -108,6 +108,10 @@ class Limiter:
         trouble = self.health.trouble
         return None if trouble is None else trouble.sentence(self.now())
 
+    def limits(self) -> dict[str, float]:
+        """Limits a minute that are known."""
+        return {name: pace.limit for name, pace in self._paces.items()}
+
     @property
     def counts_tokens(self) -> bool:
         """Whether the tokens of a request matter."""
