@@ -152,6 +152,10 @@ class World:
                 raise AttemptFailed(Failure(Status.PROVIDER, "broken", retry=True, http_status=500))
             case "reset":
                 raise AttemptFailed(Failure(Status.PROVIDER, "reset", retry=True))
+            case "429":
+                raise AttemptFailed(Failure(Status.RATE_LIMITED, "odd", retry=True, http_status=429))
+            case "refused":
+                raise AttemptFailed(Failure(Status.PROVIDER, "nothing answers", retry=True))
             case "hang":
                 await asyncio.sleep(120)
                 raise AttemptFailed(Failure(Status.PROVIDER, "reset", retry=True))
@@ -159,12 +163,20 @@ class World:
         self.answered.append(number)
         return number, {}
 
-    def run(self, calls: int, seed: int = 0, at_once: int = 256, **fields: Any) -> list[tuple[Sending, Any]]:
+    def run(
+        self,
+        calls: int,
+        seed: int = 0,
+        at_once: int = 256,
+        meanwhile: Coroutine[Any, Any, None] | None = None,
+        **fields: Any,
+    ) -> list[tuple[Sending, Any]]:
         """Make ``calls`` through one sender, so many at once as cells would; what became of each."""
         endpoint = Endpoint(**{"name": "e", "model": "m", "max_in_flight": 128, **fields})
 
         async def main() -> list[Any]:
             self.sender = sender = Sender(endpoint, Limiter.of([endpoint], CLOCK), CLOCK, random.Random(seed))
+            beside = asyncio.ensure_future(meanwhile) if meanwhile is not None else None
             todo = iter(range(calls))
             done: list[Any] = []
 
@@ -173,6 +185,8 @@ class World:
                     done.append(await sender.send("forecast", Need(0, 0), lambda n=number: self.exchange(n)))
 
             await asyncio.gather(*(work() for _ in range(at_once)))
+            if beside is not None:
+                await beside
             return done
 
         return run_virtually(main())
