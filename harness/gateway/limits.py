@@ -230,7 +230,7 @@ class Limiter:
         waits["pause"] = self._paused_until - now
         rate = self._learned.rate(now)
         if rate is not None:
-            pace = Pacer.of_requests(60 * rate)
+            pace = Pacer.of_pace(rate)
             if self._learned_pace is None:
                 self._learned_pace = pace
             self._learned_pace.retune(pace)

@@ -45,6 +45,7 @@ class Failure:
         retry: another attempt may help.
         fatal: no request of this endpoint can succeed (key, model, account).
         wait_s: seconds the server asked for, unbounded, or None.
+        late: its deadline has passed.
         limits: a minute, as a 429 names them: see ``named_limits``.
     """
 
@@ -54,6 +55,7 @@ class Failure:
     fatal: bool = False
     wait_s: float | None = None
     http_status: int | None = None
+    late: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -91,7 +93,9 @@ def _caused_by(error: BaseException | None, kind: type[BaseException]) -> BaseEx
 
 def no_reply(endpoint: Endpoint) -> Failure:
     """The deadline of an attempt has passed."""
-    return Failure(Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True)
+    return Failure(
+        Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True, late=True
+    )
 
 
 def from_http(
@@ -199,7 +203,8 @@ class Sending:
 
     Attributes:
         excused: attempts that failed for no fault of the request, and use up none of its retries.
-        at_once: the last one failed because the endpoint is in trouble; the limiter says when the next may leave.
+        at_once: the next needs no wait: the last one has waited for its deadline, or the endpoint is in trouble and the limiter
+            says when the next may leave.
         refusals: attempts that met a 429.
         timeouts: attempts whose deadline passed.
         latency_s: the last attempt's, waits excluded.

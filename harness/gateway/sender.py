@@ -117,9 +117,10 @@ class Sender:
             limiter.failed(permit, failure.reason, reached=failure.http_status is not None)
         else:
             limiter.accepted(permit)
-        sending.at_once = limiter.health.trouble is not None
+        trouble = limiter.health.trouble is not None
         learning = failure.http_status == 429 and limiter.learning and sending.refusals % _COUNTED != 0
-        sending.excused += sending.at_once or learning
+        sending.excused += trouble or learning
+        sending.at_once = trouble or failure.late
 
     async def _back_off(self, seconds: float) -> None:
         if self.stopping:

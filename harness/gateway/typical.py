@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 _RECENT = 200
 _ENOUGH = 20
-_FLOOR_S = 3.0
-_STRETCH = 2.5
+_FLOOR_S = 2.0
+_STRETCH = 2.0
 _NEARLY_ALL = 0.98
 
 
@@ -55,7 +55,7 @@ class Typical:
     def deadline(self, purpose: str, timeouts: int) -> float:
         """Seconds to give an attempt at a request of which ``timeouts`` attempts were given up before.
 
-        Once 20 replies are known: two and a half times what 98 % of recent ones took, at least 3 s, so that a hang costs
+        Once 20 replies are known: twice what 98 % of recent ones took, at least 2 s, so that a hang costs
         seconds and not the whole timeout; doubled with every time-out, so that a reply that is merely slow gets its time.
         Never more than ``request_timeout``.
         """

@@ -99,7 +99,7 @@ def test_deadline_follows_what_is_usual_and_grows_with_timeouts() -> None:
         typical.observe("forecast", 2.0, 100)
     assert typical.deadline("forecast", 0) == 120
     typical.observe("forecast", 2.0, 100)
-    assert [typical.deadline("forecast", n) for n in (0, 1, 2, 6)] == [5, 10, 20, 120]
+    assert [typical.deadline("forecast", n) for n in (0, 1, 2, 6)] == [4, 8, 16, 120]
     assert typical.deadline("build", 0) == 120
     assert typical.output_tokens("forecast", 1500) == 100
     assert typical.output_tokens("build", 1500) == 1500
