@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 _STRIKES = 5
-"""Attempts in a row without an answer that make an endpoint down."""
+"""So many failures in a row make an endpoint down."""
 _FIRST_S = {"down": 1.0, "refusing": 0.1}
 _LONGEST_S = {"down": 30.0, "refusing": 2.5}
 _UNREACHED_S = 30.0
@@ -66,13 +66,15 @@ class Health:
     def __init__(self, patience_s: float) -> None:
         self.trouble: Trouble | None = None
         self._patience_s = patience_s
-        self._strikes = 0
+        self._struck: set[int] = set()
+        """Attempts in a row that failed: by request where there was a server, below 0 where there was none."""
         self._struck_at = 0.0
         self._answered = False
 
     def answered(self) -> None:
         """The endpoint answered, whatever it said."""
-        self._answered, self._strikes = True, 0
+        self._answered = True
+        self._struck.clear()
         if self.trouble is not None and self.trouble.kind == "down":
             self.trouble = None
 
@@ -80,12 +82,15 @@ class Health:
         """A try got through, or is presumed to have."""
         self.trouble = None
 
-    def failed(self, now: float, took_s: float, trial: bool, reached: bool, reason: str) -> None:
-        """An attempt got no answer, or one of a server that is broken (``reached``); ``trial``: it was the one to try."""
-        self._strikes += 1
-        if self._strikes == 1:
+    def failed(self, now: float, took_s: float, trial: bool, reached: bool, reason: str, request: int) -> None:
+        """An attempt at ``request`` got no answer, or a broken server's (``reached``); ``trial``: it was the one to try.
+
+        A server that breaks on one request is not down: it takes as many different ones.
+        """
+        if not self._struck:
             self._struck_at = now
-        if self._strikes >= _STRIKES:
+        self._struck.add(request if reached else -len(self._struck) - 1)
+        if len(self._struck) >= _STRIKES:
             patience = self._patience_s if self._answered or reached else min(self._patience_s, _UNREACHED_S)
             self._worse("down", now, took_s, trial, reason, 0.0, patience)
 

@@ -185,10 +185,10 @@ class Limiter:
         elif verdict is Refusal.TOO_FAST and wait_s:
             self.pause(wait_s)
 
-    def failed(self, permit: Permit, reason: str, reached: bool) -> None:
-        """The request of ``permit`` got no answer, or a server's error (``reached``)."""
+    def failed(self, permit: Permit, reason: str, reached: bool, request: int) -> None:
+        """Number ``request``, which had ``permit``, got no answer; ``reached``: there was a server, if a broken one."""
         now = self.now()
-        self.health.failed(now, now - permit.left_at, permit is self._trial, reached, reason)
+        self.health.failed(now, now - permit.left_at, permit is self._trial, reached, reason, request)
 
     def correct(self, need: Need, used: Need) -> None:
         """What was booked for ``need`` took ``used``."""

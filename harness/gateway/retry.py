@@ -134,7 +134,7 @@ def from_http(
 
 def given_up(endpoint: Endpoint, error: GivenUp) -> Failure:
     """The endpoint took nothing for too long: none of its calls can succeed in this run."""
-    reason = f"{error}. See backbone.outage_s={endpoint.outage_s:g}."
+    reason = f"{error} (backbone {endpoint.name}, see its outage_s)"
     if error.kind == "refusing":
         return Failure(Status.RATE_LIMITED, reason, retry=False, fatal=True, http_status=429)
     return Failure(Status.PROVIDER, reason, retry=False, fatal=True)

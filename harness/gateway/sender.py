@@ -114,7 +114,7 @@ class Sender:
             limiter.named(failure.limits)
             limiter.refused(permit, failure.reason, min(failure.wait_s or 0.0, self._endpoint.max_retry_wait_s))
         elif failure.http_status is None or failure.http_status >= 500:
-            limiter.failed(permit, failure.reason, reached=failure.http_status is not None)
+            limiter.failed(permit, failure.reason, failure.http_status is not None or failure.late, id(sending))
         else:
             limiter.accepted(permit)
         trouble = limiter.health.trouble is not None

@@ -101,3 +101,14 @@ def test_all_calls_that_are_broken_do_not_look_like_an_outage() -> None:
     at = World(None, lambda: 1.0, fault=lambda: "500" if rng.random() < 0.08 else None)
     at.run(2000, max_in_flight=64)
     assert at.arrivals[-1] < 1.25 * len(at.arrivals) / 64
+
+
+@pytest.mark.parametrize("kind", ["500", "hang"])
+def test_a_server_that_breaks_on_one_request_is_not_down(kind: str) -> None:
+    """That call ends after its retries, although nothing else is under way to prove that the server lives."""
+    at = World(None, lambda: 1.0)
+    at.fault = lambda: kind if at.number == 199 else None
+    done = at.run(200, max_in_flight=64)
+    (failure,) = (outcome for _, outcome in done if isinstance(outcome, Failure))
+    assert not failure.fatal
+    assert len(at.arrivals) == 199 + 6

@@ -135,7 +135,8 @@ class World:
     accepted: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
     answered: list[int] = field(default_factory=list)
-    """Time of every arrival, acceptance and refusal; the numbers of the calls that were answered."""
+    number: int = -1
+    """Time of every arrival, acceptance and refusal; the numbers of the calls that were answered, and of the last one let in."""
 
     async def exchange(self, number: int) -> tuple[int, dict[str, Any]]:
         self.arrivals.append(now())
@@ -146,6 +147,7 @@ class World:
             asked = self.retry_after(wait)
             raise AttemptFailed(Failure(Status.RATE_LIMITED, "too many", retry=True, wait_s=asked, http_status=429))
         self.accepted.append(now())
+        self.number = number
         match self.fault():
             case "500":
                 await asyncio.sleep(self.latency())
