@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 import types
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ import ray
 
 from harness.cell import Progress
 from harness.config import ClusterSettings, digest
-from harness.gateway.actor import SharedPurse, start_gateway
+from harness.gateway.actor import SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.jobs import CellResult, Job, TrainedMemory
 from harness.progress import ProgressDisplay
@@ -30,6 +31,7 @@ from harness.vectors import EmbedClient, EmbedderActor
 from harness.worker import Worker
 
 POLL_SECONDS = 0.5
+TELL_AGAIN_SECONDS = 30.0
 
 
 def start_ray(address: str | None, object_store_mb: int) -> None:
@@ -53,6 +55,8 @@ class Session:
         self._gateways: dict[str, GatewayClient] = {}
         self._embedders: dict[str, EmbedClient] = {}
         self._budget: SharedPurse | None = None
+        self._told: dict[str, float] = {}
+        """When the trouble of an endpoint was last told of."""
         self._progress: dict[str, Progress] = {}
         self.interrupted = False
         self.resources: dict[str, float] = {}
@@ -79,7 +83,10 @@ class Session:
         self._progress = {job.spec.name: Progress(total=len(job.plan)) for job in everything}
         with self._interruptible():
             benchmarks = {id(j.benchmark): ray.put(j.benchmark) for j in everything}
-            services = {id(j): (self._gateway(j), self._embedder(j)) for j in everything}
+            self._start_gateways(everything)
+            services = {
+                id(j): (_backbone(j) if j.spec.method.uses_llm else None, self._embedder(j)) for j in everything
+            }
             groups = {key: i for i, key in enumerate(dict.fromkeys(_group(j) for j in everything))}
             workers = [self._worker() for _ in range(min(self._cluster.workers, len(groups)))]
             pending: dict[Any, Job] = {}
@@ -120,6 +127,7 @@ class Session:
                 told = True
                 self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
                 self._stop(workers)
+            self._say_troubles()
             self._progress |= self._asked(workers)
             self._display.update(self._progress)
         return results
@@ -151,26 +159,48 @@ class Session:
                 continue
         return cells
 
+    def _say_troubles(self) -> None:
+        """Tell of an endpoint that is down, when it begins, every half minute, and when it is back."""
+        asked = {gateway.actor: gateway for gateway in self._gateways.values()}
+        references = {gateway.actor.stats.remote(gateway.which): gateway for gateway in asked.values()}
+        ready, _ = (
+            ray.wait(list(references), num_returns=len(references), timeout=POLL_SECONDS) if references else ([], [])
+        )
+        for reference in ready:
+            endpoint = references[reference].endpoint
+            where = f"{endpoint.model} at {endpoint.base_url}"
+            try:
+                trouble = ray.get(reference).trouble
+            except ray.exceptions.RayActorError:
+                continue
+            told = self._told.get(where)
+            if trouble is None and told is not None:
+                del self._told[where]
+                self._display.say(f"{where}: answers again")
+            elif trouble is not None and (told is None or time.monotonic() - told >= TELL_AGAIN_SECONDS):
+                self._told[where] = time.monotonic()
+                self._display.say(f"{where}: {trouble}")
+
     def _stop(self, workers: Sequence[Any]) -> None:
         for worker in workers:
             worker.stop.remote()
-        for gateway in self._gateways.values():
-            gateway.actor.stop.remote()
+        for actor in {gateway.actor for gateway in self._gateways.values()}:
+            actor.stop.remote()
 
-    def _gateway(self, job: Job) -> str | None:
-        """Key of the gateway for the job's backbone, started on first use; None for a method without calls."""
-        if not job.spec.method.uses_llm:
-            return None
-        endpoint = job.spec.config.backbone
-        key = digest(endpoint.model_dump(mode="json"))
-        if key not in self._gateways:
+    def _start_gateways(self, jobs: Sequence[Job]) -> None:
+        """One actor for all backbones at the same URL, model and key: a provider's limits are for these three."""
+        backbones = {_backbone(j): j.spec.config.backbone for j in jobs if j.spec.method.uses_llm}
+        places: dict[Any, list[str]] = {}
+        for key, endpoint in backbones.items():
             if endpoint.rehearsal and endpoint.base_url is None:
                 server = start_rehearsal(latency=endpoint.latency, fault=endpoint.fault)
                 self._exit.callback(server.stop)
-                endpoint = endpoint.model_copy(update={"base_url": server.base_url})
-            cache = self._run_dir.cache / f"replies-{endpoint.name}.sqlite"
-            self._gateways[key] = start_gateway(endpoint, cache, self._purse(job.spec.config.run.budget_usd))
-        return key
+                backbones[key] = endpoint = endpoint.model_copy(update={"base_url": server.base_url})
+            places.setdefault(endpoint.place, []).append(key)
+        budget = self._purse(next((b for j in jobs if (b := j.spec.config.run.budget_usd) is not None), None))
+        for keys in places.values():
+            caches = [(backbones[k], self._run_dir.cache / f"replies-{backbones[k].name}.sqlite") for k in keys]
+            self._gateways |= zip(keys, start_gateways(caches, budget), strict=True)
 
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:
         """One budget for the session; what the run directory has cost before counts."""
@@ -206,6 +236,11 @@ class Session:
         for number in (signal.SIGINT, signal.SIGTERM):
             stack.callback(signal.signal, number, signal.signal(number, handle))
         return stack
+
+
+def _backbone(job: Job) -> str:
+    """Key of the job's backbone with all its settings."""
+    return digest(job.spec.config.backbone.model_dump(mode="json"))
 
 
 def _group(job: Job) -> str:

@@ -1,7 +1,8 @@
-"""One gateway for the whole Ray session: a thin async actor an endpoint."""
+"""Gateways for the whole Ray session: a thin async actor an endpoint."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import ray
 from harness.gateway.budget import Budget, Purse, check_prices
 from harness.gateway.cache import ReplyCache
 from harness.gateway.client import GatewayClient
+from harness.gateway.limits import Limiter
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion, Embeddings, Stats
 from harness.gateway.settings import Endpoint
@@ -21,45 +23,55 @@ _MAX_CONCURRENCY = 1000
 
 
 class GatewayActor(Mailbox):
-    """The Ray side: everything is the gateway's. It waits on the network, so it reserves no CPU."""
+    """The Ray side: everything is the gateways'. It waits on the network, so it reserves no CPU."""
 
-    def __init__(self, endpoint: Endpoint, cache_path: str, budget: Purse | None) -> None:
+    def __init__(self, backbones: Sequence[tuple[Endpoint, str]], budget: Purse | None) -> None:
         super().__init__()
         from harness.gateway.core import Gateway  # the HTTP client is loaded where it is used, not by the driver
 
-        self._gateway = Gateway(endpoint, ReplyCache(cache_path), budget=budget)
+        limiter = Limiter.of([endpoint for endpoint, _ in backbones])
+        self._gateways = [
+            Gateway(endpoint, ReplyCache(cache_path), budget=budget, limiter=limiter)
+            for endpoint, cache_path in backbones
+        ]
 
-    async def complete(self, request: ChatRequest) -> Completion:
-        return await self._gateway.complete(request)
+    async def complete(self, which: int, request: ChatRequest) -> Completion:
+        return await self._gateways[which].complete(request)
 
-    async def embed(self, texts: Sequence[str], purpose: str, stage: str) -> Embeddings:
-        return await self._gateway.embed(texts, purpose, stage)
+    async def embed(self, which: int, texts: Sequence[str], purpose: str, stage: str) -> Embeddings:
+        return await self._gateways[which].embed(texts, purpose, stage)
 
-    async def stats(self) -> Stats:
-        return self._gateway.stats()
+    async def stats(self, which: int) -> Stats:
+        return self._gateways[which].stats()
 
     async def stop(self) -> None:
-        await self._gateway.stop()
+        await asyncio.gather(*(gateway.stop() for gateway in self._gateways))
 
 
-def start_gateway(endpoint: Endpoint, cache_path: Path, budget: Purse | None = None) -> GatewayClient:
-    """Start a gateway's actor in the running Ray session, on this machine (the cache is a local file).
+def start_gateways(backbones: Sequence[tuple[Endpoint, Path]], budget: Purse | None = None) -> list[GatewayClient]:
+    """Start one actor for backbones that share an endpoint, in the running Ray session, on this machine.
 
-    It ends with the last handle to it. The key is read from the actor's environment, never passed as an argument.
+    They share its limits: of those that differ, the smaller. Each has its reply cache, a local file. The actor ends with the
+    last handle to it. The key is read from the actor's environment, never passed as an argument.
+
+    Args:
+        backbones: (endpoint, path of its cache) each, all with the same ``Endpoint.place``.
+        budget: of the session.
 
     Raises:
         ConfigError: as ``Gateway``; found here, before an actor would die of it.
     """
-    endpoint.api_key()
-    check_prices(endpoint, budget is not None)
+    for endpoint, _ in backbones:
+        endpoint.api_key()
+        check_prices(endpoint, budget is not None)
     actor = ray.remote(GatewayActor)
     node = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=False
     )
     handle = actor.options(num_cpus=0, max_concurrency=_MAX_CONCURRENCY, scheduling_strategy=node).remote(
-        endpoint, str(cache_path), budget
+        [(endpoint, str(path)) for endpoint, path in backbones], budget
     )
-    return GatewayClient(endpoint, handle)
+    return [GatewayClient(endpoint, handle, which) for which, (endpoint, _) in enumerate(backbones)]
 
 
 class SharedPurse:

@@ -27,9 +27,8 @@ import openai
 
 from harness.errors import HarnessError
 from harness.gateway.batch_log import Batch, BatchLog
-from harness.gateway.limits import Clock
-from harness.gateway.retry import AttemptFailed, Failure, from_client_error, from_http
-from harness.gateway.sender import Sending
+from harness.gateway.pace import Clock
+from harness.gateway.retry import AttemptFailed, Failure, Sending, from_client_error, from_http
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 

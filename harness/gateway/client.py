@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.gateway.request import ChatRequest
@@ -14,26 +14,39 @@ from harness.remote import Post, unwrapped
 
 @dataclass(frozen=True, slots=True)
 class GatewayClient:
-    """A picklable handle with the gateway's own methods and exceptions."""
+    """A picklable handle with the gateway's own methods and exceptions.
+
+    Attributes:
+        endpoint: the backbone it asks.
+        actor: what all backbones of that endpoint share.
+        which: the backbone's number there.
+        queue: on whose behalf: requests of different queues take turns.
+    """
 
     endpoint: Endpoint
     actor: Any
+    which: int = 0
+    queue: str = ""
+
+    def for_queue(self, queue: str) -> GatewayClient:
+        """The same gateway, asked on behalf of ``queue``."""
+        return replace(self, queue=queue)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """As ``Gateway.complete``."""
-        result: Completion = await Post.to(self.actor).call("complete", request)
+        result: Completion = await Post.to(self.actor).call("complete", self.which, replace(request, queue=self.queue))
         return result
 
     async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
         """As ``Gateway.embed``."""
-        result: Embeddings = await Post.to(self.actor).call("embed", list(texts), purpose, stage)
+        result: Embeddings = await Post.to(self.actor).call("embed", self.which, list(texts), purpose, stage)
         return result
 
     async def stats(self) -> Stats:
         """As ``Gateway.stats``."""
-        result: Stats = await unwrapped(self.actor.stats.remote())
+        result: Stats = await unwrapped(self.actor.stats.remote(self.which))
         return result
 
     async def stop(self) -> None:
-        """As ``Gateway.stop``."""
+        """As ``Gateway.stop``, of all backbones of the endpoint."""
         await unwrapped(self.actor.stop.remote())

@@ -17,12 +17,13 @@ from harness.errors import ConfigError
 from harness.gateway.batches import Batches
 from harness.gateway.budget import Purse, check_prices, upper_cost
 from harness.gateway.cache import CachedReply, ReplyCache, stamp
-from harness.gateway.limits import Clock
+from harness.gateway.limits import Limiter, Need
+from harness.gateway.pace import Clock
 from harness.gateway.reply import Reading, read_reply
 from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, clean, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
-from harness.gateway.retry import Failure
-from harness.gateway.sender import Sender, Sending
+from harness.gateway.retry import Failure, Sending
+from harness.gateway.sender import Sender
 from harness.gateway.settings import Endpoint
 from harness.gateway.wire import Wire
 from harness.records import Call, Status
@@ -54,10 +55,11 @@ class Gateway:
         cache: ReplyCache,
         *,
         budget: Purse | None = None,
+        limiter: Limiter | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Open no connection yet.
+        """Open no connection yet. ``limiter`` is that of all gateways to this endpoint; default one of its own.
 
         Raises:
             ConfigError: a key or URL is missing, or a budget is set and prices are not.
@@ -65,8 +67,10 @@ class Gateway:
         check_prices(endpoint, budget is not None)
         self.endpoint = endpoint
         self._cache = cache
-        self._wire = Wire(endpoint)
-        self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
+        clock = clock or Clock()
+        limiter = limiter or Limiter.of([endpoint], clock)
+        self._sender = Sender(endpoint, limiter, clock, rng or random.Random())
+        self._wire = Wire(endpoint, self._sender.heard)
         self._budget = budget
         self._batches = (
             Batches(endpoint, self._wire.client, cache.path, lambda key: cache.get(key) is not None, clock)
@@ -122,7 +126,11 @@ class Gateway:
         limiter = self._sender.limiter
         waiting = len(self._tasks) - len(self._sender.in_air)
         return dataclasses.replace(
-            self._sender.stats, in_flight=limiter.in_flight, waiting=waiting, waiting_on=limiter.waiting_on
+            self._sender.stats,
+            in_flight=limiter.in_flight,
+            waiting=waiting,
+            waiting_on=limiter.waiting_on,
+            trouble=limiter.trouble(),
         )
 
     async def stop(self) -> None:
@@ -180,7 +188,7 @@ class Gateway:
     async def _fetch(self, prepared: Prepared, request: ChatRequest, stage: str) -> _Answer:
         """Ask the endpoint, within the budget."""
         body = prepared.body
-        prompt_tokens = count_messages(body["messages"]) if self.endpoint.tpm or self._budget else 0
+        prompt_tokens = count_messages(body["messages"]) if self._sender.limiter.counts_tokens or self._budget else 0
         if self._budget is None:
             return await self._ask(prepared, prompt_tokens, request, stage)
         reserved, paid = upper_cost(self.endpoint, body, prompt_tokens), 0.0
@@ -202,8 +210,8 @@ class Gateway:
         if self._batches is not None and not request.sequential:
             sending, outcome = await self._batches.send(key, body)
         else:
-            tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
-            sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
+            need = Need(prompt_tokens, self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param]))
+            sending, outcome = await self._sender.send(purpose, need, lambda: self._wire.chat(body), request.queue)
         if isinstance(outcome, Failure):
             call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
             return _Answer(call, failure=outcome)
@@ -222,7 +230,7 @@ class Gateway:
 
     async def _embed_batch(self, batch: list[str], tokens: int, purpose: str, stage: str) -> Embeddings:
         key = hashlib.sha256(canonical_json([self.endpoint.identity(), batch]).encode()).hexdigest()
-        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.embeddings(batch))
+        sending, outcome = await self._sender.send(purpose, Need(tokens), lambda: self._wire.embeddings(batch))
         if isinstance(outcome, Failure):
             raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
         vectors, reply = outcome

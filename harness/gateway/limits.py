@@ -1,209 +1,250 @@
-"""When a request may leave: paced departures for requests and tokens a minute, a cap on requests in the air, pauses.
-
-Departures follow a virtual schedule (the generic cell rate algorithm, ITU-T I.371), so the pace is the same at any latency,
-and no window of a minute ever holds more than the limit allows it, wherever it starts.
-"""
+"""When a request may leave: paces for requests and tokens, a cap on requests in the air, pauses, an endpoint in trouble."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-_LATE_S = 0.02
-_LARGEST_SHARE = 0.5
-_CUT = 2 / 3
+from harness.gateway.health import Health
+from harness.gateway.learned import LearnedPace, Refusal
+from harness.gateway.pace import Clock, Pacer
+from harness.gateway.settings import Endpoint
+from harness.gateway.turns import Turns
+
+_PATIENCE_S = 300.0
+
+
+class GivenUp(Exception):
+    """The endpoint took nothing for too long: ``kind`` is that of its trouble; the text says what it answered last."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
-    """Seconds that only go forward, and how to wait; tests put their own in."""
+class Need:
+    """Tokens that a request is expected to use."""
 
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-
-
-class Pacer:
-    """A leaky bucket: a departure of cost n books n times ``interval`` seconds of the schedule.
-
-    It may leave up to ``capacity`` costs ahead of the schedule. Any window of W seconds then costs at most
-    ``capacity + W / interval``, which the two constructors keep at or below the limit.
-    """
-
-    def __init__(self, limit_per_minute: float, interval: float, capacity: float) -> None:
-        self._limit = limit_per_minute
-        self._interval = interval
-        self._capacity = capacity
-        self._next = float("-inf")
-
-    @classmethod
-    def of_requests(cls, rpm: int) -> Pacer:
-        """No bursts: only a late wake-up is made up for, by 20 ms.
-
-        The interval is 2 % longer than the limit asks for, so half-open windows of any length W >= 1 s hold at most
-        ``ceil(W * rpm / 60)`` departures: servers that look at single seconds see no excess either.
-        """
-        interval = (1 + _LATE_S) * 60 / rpm
-        return cls(rpm, interval, 1 + _LATE_S / interval)
-
-    @classmethod
-    def of_tokens(cls, tpm: int) -> Pacer:
-        """Bursts of one second's worth, or of the largest request seen; windows of 60 s cost at most ``tpm``.
-
-        Requests above half the limit are booked as half the limit: they could never leave otherwise.
-        """
-        capacity = tpm / 60
-        return cls(tpm, 60 / (tpm - capacity), capacity)
-
-    def delay(self, now: float, cost: float) -> float:
-        """Seconds until a departure of ``cost`` may leave; 0 if now."""
-        cost = min(cost, self._limit * _LARGEST_SHARE) if cost > 1 else cost
-        if cost > self._capacity:
-            self._grow(now, cost)
-        return max(0.0, self._next + (cost - self._capacity) * self._interval - now)
-
-    def _grow(self, now: float, capacity: float) -> None:
-        """Make room for a larger request without giving credit for what left in the last minute."""
-        owed = max(0.0, self._next - now) / self._interval + capacity - self._capacity
-        self._capacity = capacity
-        self._interval = 60 / (self._limit - capacity)
-        if self._next > now - 60:
-            self._next = now + owed * self._interval
-
-    def book(self, now: float, cost: float) -> None:
-        """Record a departure at ``now``."""
-        self._next = max(self._next, now) + cost * self._interval
-
-    def correct(self, difference: float) -> None:
-        """The last departures cost ``difference`` more (or, negative, less) than was booked."""
-        self._next += difference * self._interval
+    prompt: int = 0
+    output: int = 0
 
 
-class _Queue:
-    """A lock that is handed on in order of arrival; who comes ``again`` stands in front, having waited before."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an endpoint allows a minute: requests, tokens, prompt tokens and output tokens; None where that is not known."""
 
-    def __init__(self) -> None:
-        self._held = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @asynccontextmanager
-    async def turn(self, again: bool) -> AsyncIterator[None]:
-        if self._held:
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            (self._waiting.appendleft if again else self._waiting.append)(place)
-            try:
-                await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():  # the turn came with the cancellation: hand it on
-                    self._hand_on()
-                raise
-        self._held = True
-        try:
-            yield
-        finally:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        self._held = False
+    rpm: float | None = None
+    tpm: float | None = None
+    input_tpm: float | None = None
+    output_tpm: float | None = None
 
 
+_COSTS: dict[str, Callable[[Need], int]] = {
+    "rpm": lambda need: 1,
+    "tpm": lambda need: need.prompt + need.output,
+    "input_tpm": lambda need: need.prompt,
+    "output_tpm": lambda need: need.output,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Permit:
-    """The right to one request in the air, and what became of it."""
+    """The right to one request in the air: which departure it is, when it left, and what was booked for it."""
 
-    def __init__(self, limiter: Limiter, reserved: int, left_at: float) -> None:
-        self._limiter = limiter
-        self._reserved = reserved
-        self._left_at = left_at
-
-    def answered(self, tokens: int | None) -> None:
-        """There is a reply; ``tokens`` is what it used, if the server says so: corrects the token schedule."""
-        limiter = self._limiter
-        if limiter.tokens is not None and tokens is not None:
-            limiter.tokens.correct(tokens - self._reserved)
-        limiter.cap = min(limiter.max_in_flight, limiter.cap + 1 / limiter.cap)
-
-    def refused(self, rpm: int | None, tpm: int | None) -> None:
-        """A 429. ``rpm`` and ``tpm`` are limits the server names.
-
-        A limit that was not set is learned. While none is known, fewer requests may be in the air: once for all those
-        that left together, a third less (additive increase, multiplicative decrease).
-        """
-        limiter = self._limiter
-        limiter.requests = limiter.requests or (Pacer.of_requests(rpm) if rpm else None)
-        limiter.tokens = limiter.tokens or (Pacer.of_tokens(tpm) if tpm else None)
-        if limiter.requests is None and limiter.tokens is None and self._left_at > limiter.cut_at:
-            limiter.cut_at = limiter.now()
-            limiter.cap = max(1.0, min(limiter.cap, limiter.in_flight) * _CUT)
+    number: int
+    left_at: float
+    need: Need
 
 
 class Limiter:
-    """First come, first served: the head of the queue waits for a slot, a pause, the request and the token schedule."""
+    """One request after the other, queues in rotation: the one whose turn it is waits for whatever makes it wait longest."""
 
-    def __init__(self, rpm: int | None, tpm: int | None, max_in_flight: int, clock: Clock | None = None) -> None:
-        self.requests = Pacer.of_requests(rpm) if rpm is not None else None
-        self.tokens = Pacer.of_tokens(tpm) if tpm is not None else None
+    def __init__(
+        self,
+        limits: Limits,
+        max_in_flight: int,
+        clock: Clock | None = None,
+        patience_s: float = _PATIENCE_S,
+    ) -> None:
         self.max_in_flight = max_in_flight
-        self.cap = float(max_in_flight)
-        self.cut_at = float("-inf")
         self.in_flight = 0
         self.waiting_on: str | None = None
+        self.health = Health(patience_s)
+        self._set = limits
+        self._paces: dict[str, Pacer] = {}
+        self._learned = LearnedPace()
+        self._learned_pace: Pacer | None = None
         self._clock = clock or Clock()
-        self._queue = _Queue()
-        self._freed = asyncio.Event()
+        self._turns = Turns()
+        self._changed = asyncio.Event()
         self._paused_until = float("-inf")
+        self._trial: Permit | None = None
+        for name in _COSTS:
+            self.limit(name, getattr(limits, name))
+
+    @classmethod
+    def of(cls, endpoints: Sequence[Endpoint], clock: Clock | None = None) -> Limiter:
+        """For one endpoint that several backbones use: of limits that differ, the smaller."""
+
+        def smallest(name: str) -> float | None:
+            return min((value for e in endpoints if (value := getattr(e, name)) is not None), default=None)
+
+        return cls(
+            Limits(*(smallest(name) for name in _COSTS)),
+            min(e.max_in_flight for e in endpoints),
+            clock,
+            min(e.outage_s for e in endpoints),
+        )
 
     def now(self) -> float:
         return self._clock.now()
 
-    @asynccontextmanager
-    async def permit(self, tokens: int, again: bool = False) -> AsyncIterator[Permit]:
-        """Wait until one request that will need ``tokens`` may leave; it is in the air until the block ends.
+    def trouble(self) -> str | None:
+        """A sentence for the user where the endpoint is down or refuses everything."""
+        trouble = self.health.trouble
+        return None if trouble is None else trouble.sentence(self.now())
 
-        A request sent ``again`` goes before those that have not left yet: failures then do not pile up at the end of a run.
+    def limits(self) -> dict[str, float]:
+        """Limits a minute that are known."""
+        return {name: pace.limit for name, pace in self._paces.items()}
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the tokens of a request matter."""
+        return len(self._paces) > ("rpm" in self._paces)
+
+    @property
+    def learning(self) -> bool:
+        """Whether a limit that nobody names makes itself felt."""
+        return self._learned_pace is not None
+
+    def limit(self, name: str, per_minute: float | None) -> None:
+        """Keep a limit from now on; None changes nothing."""
+        if per_minute is None:
+            return
+        pace = Pacer.of_requests(per_minute) if name == "rpm" else Pacer.of_tokens(per_minute)
+        known = self._paces.setdefault(name, pace)
+        if known.limit != per_minute:
+            known.retune(pace)
+
+    def named(self, limits: Mapping[str, float]) -> None:
+        """Limits that the server names: kept where none is set."""
+        for name, per_minute in limits.items():
+            if getattr(self._set, name) is None:
+                self.limit(name, per_minute)
+
+    @asynccontextmanager
+    async def permit(self, need: Need, queue: str = "", again: bool = False) -> AsyncIterator[Permit]:
+        """Wait until one request that needs so many tokens may leave; it is in the air until the block ends.
+
+        A request sent ``again`` goes before those of its queue that have not left yet: failures then do not pile up at the
+        end of a run.
+
+        Raises:
+            GivenUp: the endpoint has been in trouble for too long.
         """
-        async with self._queue.turn(again):
+        async with self._turns.turn(queue, again):
             try:
-                left_at = await self._departure(tokens)
+                permit = await self._departure(need)
             finally:
                 self.waiting_on = None
             self.in_flight += 1
         try:
-            yield Permit(self, tokens, left_at)
+            yield permit
         finally:
             self.in_flight -= 1
-            self._freed.set()
+            trouble = self.health.trouble
+            if permit is self._trial:
+                self._trial = None
+                if trouble is not None:
+                    trouble.trying = None
+            self._changed.set()
 
     def pause(self, seconds: float) -> None:
         """No departure for ``seconds`` from now; afterwards they are paced as before, so that nobody stampedes."""
         self._paused_until = max(self._paused_until, self.now() + seconds)
 
-    async def _departure(self, tokens: int) -> float:
+    def accepted(self, permit: Permit) -> None:
+        """The request of ``permit`` passed the endpoint's limits."""
+        trouble = self.health.trouble
+        self.health.answered()
+        if permit is self._trial and trouble is not None and trouble.kind == "refusing":
+            self._reopen(permit)
+
+    def refused(self, permit: Permit, reason: str, wait_s: float) -> None:
+        """The request of ``permit`` met a 429. What the server asks to wait holds everybody if it was no odd one."""
+        now = self.now()
+        self.health.answered()
+        verdict = self._learned.refused(permit.number, permit.left_at, now, wait_s)
+        if verdict is Refusal.CLOSED or permit is self._trial:
+            self.health.refused(now, now - permit.left_at, permit is self._trial, reason, wait_s)
+        elif verdict is Refusal.TOO_FAST and wait_s:
+            self.pause(wait_s)
+
+    def failed(self, permit: Permit, reason: str, reached: bool, request: int) -> None:
+        """Number ``request``, which had ``permit``, got no answer; ``reached``: there was a server, if a broken one."""
+        now = self.now()
+        self.health.failed(now, now - permit.left_at, permit is self._trial, reached, reason, request)
+
+    def correct(self, need: Need, used: Need) -> None:
+        """What was booked for ``need`` took ``used``."""
+        for name, pace in self._paces.items():
+            pace.correct(_COSTS[name](used) - _COSTS[name](need))
+
+    def _reopen(self, permit: Permit) -> None:
+        self._learned.reopened(permit.number, permit.left_at, self.now())
+        self.health.accepted()
+
+    async def _departure(self, need: Need) -> Permit:
         while True:
-            while self.in_flight >= int(self.cap):
-                self.waiting_on = "concurrency"
-                self._freed.clear()
-                await self._freed.wait()
+            self._changed.clear()
+            trouble = self.health.trouble
+            if trouble is not None and trouble.given_up is not None:
+                raise GivenUp(trouble.kind, trouble.given_up)
             now = self.now()
-            waits = {
-                "pause": self._paused_until - now,
-                "rpm": self.requests.delay(now, 1) if self.requests else 0.0,
-                "tpm": self.tokens.delay(now, tokens) if self.tokens else 0.0,
-            }
-            reason = max(waits, key=waits.__getitem__)
-            if waits[reason] <= 0:
-                break
+            reason, wait = self._wait(now, need)
+            if wait <= 0:
+                return self._leave(now, need)
             self.waiting_on = reason
-            await self._clock.sleep(waits[reason])
-        if self.requests:
-            self.requests.book(now, 1)
-        if self.tokens:
-            self.tokens.book(now, tokens)
-        return now
+            if math.isinf(wait):
+                await self._changed.wait()
+            else:
+                await self._clock.sleep(wait)
+
+    def _wait(self, now: float, need: Need) -> tuple[str, float]:
+        """What a request waits for longest, and how many seconds; infinite if something has to end first."""
+        if self.in_flight >= self.max_in_flight:
+            return "concurrency", math.inf
+        trouble = self.health.trouble
+        if trouble is not None:
+            wait = trouble.wait(now)
+            if wait > 0:
+                return trouble.kind, wait
+            if self._trial is not None:
+                self._reopen(self._trial)
+        waits = {name: pace.delay(now, _COSTS[name](need)) for name, pace in self._paces.items()}
+        waits["pause"] = self._paused_until - now
+        rate = self._learned.rate(now)
+        if rate is not None:
+            pace = Pacer.of_pace(rate)
+            if self._learned_pace is None:
+                self._learned_pace = pace
+            self._learned_pace.retune(pace)
+            waits["learned rpm"] = self._learned_pace.delay(now, 1)
+        reason = max(waits, key=waits.__getitem__)
+        return reason, waits[reason]
+
+    def _leave(self, now: float, need: Need) -> Permit:
+        for name, pace in self._paces.items():
+            pace.book(now, _COSTS[name](need))
+        if self._learned_pace is not None:
+            self._learned_pace.book(now, 1)
+        permit = Permit(self._learned.departed(now), now, need)
+        if self.health.trouble is not None:
+            self.health.trouble.trying = now
+            self._trial = permit
+        return permit

@@ -45,6 +45,7 @@ class ChatRequest:
         sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
         purpose, stage: for the ledger of calls only.
         sequential: others wait for the reply, so it never goes by way of a batch.
+        queue: who asks: requests of different queues leave in rotation. No part of the question.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -57,6 +58,7 @@ class ChatRequest:
     purpose: str = "forecast"
     stage: str = "forecast"
     sequential: bool = False
+    queue: str = ""
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

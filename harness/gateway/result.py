@@ -142,11 +142,18 @@ class Embeddings:
 
 @dataclass(slots=True)
 class Stats:
-    """What a gateway did so far and what it waits for now (rpm, tpm, concurrency, pause or None)."""
+    """What a gateway did so far and what it waits for now.
+
+    Attributes:
+        in_flight: requests in the air to its endpoint, those of other gateways that share it included.
+        waiting_on: rpm, tpm, input_tpm, output_tpm, learned rpm, concurrency, pause, down, refusing or None.
+        trouble: a sentence for the user where the endpoint is down or refuses everything.
+    """
 
     in_flight: int = 0
     waiting: int = 0
     waiting_on: str | None = None
+    trouble: str | None = None
     done: int = 0
     cache_hits: int = 0
     retries: int = 0

@@ -10,22 +10,29 @@ from __future__ import annotations
 import math
 import os
 import random
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from harness.gateway.limits import Clock
+from harness.gateway.limits import GivenUp
+from harness.gateway.pace import Clock
 from harness.gateway.request import clean
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
 _FIRST_WAIT_S = 0.5
 _RETRIED = frozenset({408, 409, 429})
+_NAMED = {"rpm": "requests", "tpm": "tokens", "input_tpm": "input-tokens", "output_tpm": "output-tokens"}
+_ABSURD = 1e10
+_MINUTE_S = 70.0
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNIT_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,8 @@ class Failure:
         retry: another attempt may help.
         fatal: no request of this endpoint can succeed (key, model, account).
         wait_s: seconds the server asked for, unbounded, or None.
-        rpm, tpm: limits a minute that a 429 names in ``x-ratelimit-limit-*``.
+        late: its deadline has passed.
+        limits: a minute, as a 429 names them: see ``named_limits``.
     """
 
     status: Status
@@ -47,8 +55,8 @@ class Failure:
     fatal: bool = False
     wait_s: float | None = None
     http_status: int | None = None
-    rpm: int | None = None
-    tpm: int | None = None
+    late: bool = False
+    limits: Mapping[str, float] = field(default_factory=dict)
 
 
 class AttemptFailed(Exception):
@@ -85,7 +93,9 @@ def _caused_by(error: BaseException | None, kind: type[BaseException]) -> BaseEx
 
 def no_reply(endpoint: Endpoint) -> Failure:
     """The deadline of an attempt has passed."""
-    return Failure(Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True)
+    return Failure(
+        Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True, late=True
+    )
 
 
 def from_http(
@@ -118,13 +128,51 @@ def from_http(
         retry=code in _RETRIED or code >= 500,
         wait_s=retry_after(headers),
         http_status=code,
-        rpm=_limit(headers.get("x-ratelimit-limit-requests")),
-        tpm=_limit(headers.get("x-ratelimit-limit-tokens")),
+        limits=named_limits(headers),
     )
 
 
-def _limit(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() and len(text) < 12 and int(text) > 0 else None
+def given_up(endpoint: Endpoint, error: GivenUp) -> Failure:
+    """The endpoint took nothing for too long: none of its calls can succeed in this run."""
+    reason = f"{error} (backbone {endpoint.name}, see its outage_s)"
+    if error.kind == "refusing":
+        return Failure(Status.RATE_LIMITED, reason, retry=False, fatal=True, http_status=429)
+    return Failure(Status.PROVIDER, reason, retry=False, fatal=True)
+
+
+def named_limits(headers: Mapping[str, str]) -> dict[str, float]:
+    """Limits a minute that a server names in ``x-ratelimit-limit-*``; what makes no sense is left out.
+
+    So is a limit that is for longer than a minute: its ``x-ratelimit-reset-*`` is further away than that.
+    """
+    limits: dict[str, float] = {}
+    for name, kind in _NAMED.items():
+        text = headers.get(f"x-ratelimit-limit-{kind}")
+        if text is None:
+            continue
+        limit = _number(text)
+        reset = _seconds(headers.get(f"x-ratelimit-reset-{kind}") or "")
+        if limit is not None and 1 <= limit <= _ABSURD and (reset is None or reset <= _MINUTE_S):
+            limits[name] = limit
+    return limits
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _seconds(text: str) -> float | None:
+    """Seconds of a duration such as ``1m26.4s``, ``120ms`` or ``7.5``; None for anything else."""
+    if (plain := _number(text)) is not None:
+        return plain
+    parts = _DURATION.findall(text)
+    if "".join(number + unit for number, unit in parts) != text.strip() or not parts:
+        return None
+    return sum(float(number) * _UNIT_S[unit] for number, unit in parts)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
@@ -149,17 +197,46 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return None
 
 
-def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random) -> AsyncRetrying:
-    """The retry loop of one call: up to ``endpoint.retries`` attempts of what ``AttemptFailed`` says may help."""
+@dataclass(slots=True)
+class Sending:
+    """Facts of the attempts at one request, as they come.
+
+    Attributes:
+        excused: attempts that failed for no fault of the request, and use up none of its retries.
+        at_once: the next needs no wait: the last one has waited for its deadline, or the endpoint is in trouble and the limiter
+            says when the next may leave.
+        refusals: attempts that met a 429.
+        timeouts: attempts whose deadline passed.
+        latency_s: the last attempt's, waits excluded.
+    """
+
+    attempts: int = 0
+    excused: int = 0
+    at_once: bool = False
+    refusals: int = 0
+    timeouts: int = 0
+    sent_at: datetime | None = None
+    latency_s: float | None = None
+
+    @property
+    def counted(self) -> int:
+        """Attempts that count."""
+        return self.attempts - self.excused
+
+
+def retrying(endpoint: Endpoint, clock: Clock, rng: random.Random, sending: Sending) -> AsyncRetrying:
+    """The retry loop of one call: until ``endpoint.retries`` attempts that count, of what ``AttemptFailed`` says may help."""
 
     def wait(state: RetryCallState) -> float:
+        if sending.at_once:
+            return 0.0
         error = state.outcome.exception() if state.outcome else None
         asked = error.failure.wait_s if isinstance(error, AttemptFailed) else None
-        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2**state.attempt_number))
+        jitter = rng.uniform(0, min(endpoint.max_retry_wait_s, _FIRST_WAIT_S * 2 ** max(1, sending.counted)))
         return min(endpoint.max_retry_wait_s, (asked or 0.0) + jitter)
 
     return AsyncRetrying(
-        stop=stop_after_attempt(endpoint.retries),
+        stop=lambda _: sending.counted >= endpoint.retries,
         wait=wait,
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.failure.retry),
         sleep=clock.sleep,

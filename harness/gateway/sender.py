@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from harness.gateway.limits import Clock, Limiter, Permit
+from harness.gateway.limits import GivenUp, Limiter, Need, Permit
+from harness.gateway.pace import Clock
 from harness.gateway.result import Stats, Stopped, Usage
-from harness.gateway.retry import AttemptFailed, Failure, no_reply, retrying
+from harness.gateway.retry import AttemptFailed, Failure, Sending, given_up, named_limits, no_reply, retrying
 from harness.gateway.settings import Endpoint
 from harness.gateway.typical import Typical
 
@@ -21,33 +21,32 @@ Send = Callable[[], Awaitable[tuple[T, dict[str, Any]]]]
 """One HTTP exchange: (what it is worth, the decoded body)."""
 
 
-@dataclass(slots=True)
-class Sending:
-    """Facts of the attempts at one request, as they come. ``latency_s`` is the last attempt's, waits excluded."""
-
-    attempts: int = 0
-    sent_at: datetime | None = None
-    latency_s: float | None = None
+_COUNTED = 3
+"""While a limit is being learned every third refusal counts against a request: most are the limiter's fault."""
 
 
 class Sender:
-    """Sends for one endpoint, within its limits."""
+    """Sends for one backbone, within the limits of its endpoint."""
 
-    def __init__(self, endpoint: Endpoint, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, endpoint: Endpoint, limiter: Limiter, clock: Clock, rng: random.Random) -> None:
         self.stopping = False
         self.in_air: set[asyncio.Task[Any]] = set()
         """Tasks that have a request on the wire, or its reply in hand and not yet stored."""
         self.stats = Stats()
-        self.limiter = Limiter(endpoint.rpm, endpoint.tpm, endpoint.max_in_flight, clock)
+        self.limiter = limiter
         self.typical = Typical(endpoint.request_timeout)
         self._endpoint = endpoint
         self._clock = clock
         self._rng = rng
 
+    def heard(self, headers: Mapping[str, str]) -> None:
+        """The headers of a reply: they may name limits."""
+        self.limiter.named(named_limits(headers))
+
     async def send(
-        self, purpose: str, tokens: int, send: Send[T]
+        self, purpose: str, need: Need, send: Send[T], queue: str = ""
     ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
-        """Attempt until there is a reply or nothing more may help; ``tokens`` is what an attempt is expected to use.
+        """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt is expected to use.
 
         Raises:
             Stopped: the gateway stops and this request is not on the wire.
@@ -55,12 +54,14 @@ class Sender:
         sending = Sending()
         backing_off = dataclasses.replace(self._clock, sleep=self._back_off)
         try:
-            async for attempt in retrying(self._endpoint, backing_off, self._rng):
+            async for attempt in retrying(self._endpoint, backing_off, self._rng, sending):
                 with attempt:
-                    async with self.limiter.permit(tokens, again=sending.attempts > 0) as permit:
+                    async with self.limiter.permit(need, queue, again=sending.attempts > 0) as permit:
                         return sending, await self._attempt(sending, purpose, permit, send)
         except AttemptFailed as error:
             return sending, error.failure
+        except GivenUp as error:
+            return sending, given_up(self._endpoint, error)
         raise AssertionError("tenacity ended without an outcome")
 
     async def _attempt(self, sending: Sending, purpose: str, permit: Permit, send: Send[T]) -> tuple[T, dict[str, Any]]:
@@ -71,10 +72,10 @@ class Sender:
         started = self._clock.now()
         self.in_air.add(task)
         try:
-            value, reply = await self._before_deadline(purpose, sending.attempts, send)
+            value, reply = await self._before_deadline(purpose, sending, send)
         except AttemptFailed as error:
             self.in_air.discard(task)
-            self._learn(error.failure, permit)
+            self._learn(error.failure, permit, sending)
             raise
         finally:
             sending.latency_s = self._clock.now() - started
@@ -82,31 +83,44 @@ class Sender:
         task.add_done_callback(self.in_air.discard)
         usage = Usage.of(reply)
         self.typical.observe(purpose, sending.latency_s, usage.completion_tokens)
-        permit.answered(None if usage.prompt_tokens is None else usage.prompt_tokens + (usage.completion_tokens or 0))
+        self.limiter.accepted(permit)
+        if usage.prompt_tokens is not None:
+            self.limiter.correct(permit.need, Need(usage.prompt_tokens, usage.completion_tokens or 0))
         return value, reply
 
-    async def _before_deadline(self, purpose: str, attempt: int, send: Send[T]) -> tuple[T, dict[str, Any]]:
+    async def _before_deadline(self, purpose: str, sending: Sending, send: Send[T]) -> tuple[T, dict[str, Any]]:
         """Send; the deadline tightens as soon as it is known what is usual, or early hangs would last the whole timeout."""
         loop = asyncio.get_running_loop()
         started = loop.time()
         try:
-            async with asyncio.timeout(self.typical.deadline(purpose, attempt)) as timeout:
+            async with asyncio.timeout(self.typical.deadline(purpose, sending.timeouts)) as timeout:
 
                 def tighten() -> None:
                     if not timeout.expired():
-                        timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, attempt)))
+                        timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, sending.timeouts)))
 
                 with self.typical.once_known(purpose, tighten):
                     return await send()
         except TimeoutError as error:
+            sending.timeouts += 1
             raise AttemptFailed(no_reply(self._endpoint)) from error
 
-    def _learn(self, failure: Failure, permit: Permit) -> None:
+    def _learn(self, failure: Failure, permit: Permit, sending: Sending) -> None:
+        """Tell the limiter why an attempt failed; whether that was the fault of the request."""
+        limiter = self.limiter
         if failure.http_status == 429:
             self.stats.n429 += 1
-            permit.refused(failure.rpm, failure.tpm)
-            if failure.wait_s is not None:
-                self.limiter.pause(min(failure.wait_s, self._endpoint.max_retry_wait_s))
+            sending.refusals += 1
+            limiter.named(failure.limits)
+            limiter.refused(permit, failure.reason, min(failure.wait_s or 0.0, self._endpoint.max_retry_wait_s))
+        elif failure.http_status is None or failure.http_status >= 500:
+            limiter.failed(permit, failure.reason, failure.http_status is not None or failure.late, id(sending))
+        else:
+            limiter.accepted(permit)
+        trouble = limiter.health.trouble is not None
+        learning = failure.http_status == 429 and limiter.learning and sending.refusals % _COUNTED != 0
+        sending.excused += trouble or learning
+        sending.at_once = trouble or failure.late
 
     async def _back_off(self, seconds: float) -> None:
         if self.stopping:

@@ -45,8 +45,10 @@ class Endpoint(BaseModel):
         api_key_env: environment variable that holds the key; None sends a placeholder (servers without keys).
         rpm: requests a minute; None means no limit.
         tpm: tokens a minute, prompt and completion together; None means no limit.
+        input_tpm, output_tpm: prompt and completion tokens a minute, where the provider limits them apart.
         max_in_flight: requests in the air at once; also the size of the connection pool.
         request_timeout: seconds after which one attempt is given up and tried again.
+        outage_s: seconds an endpoint that is down, or refuses everything, is waited for.
         structured: how the server takes a schema. Where it is not ``json_schema`` the schema is also put in words.
         extra_body: further fields of the request body, sent as they are.
         retries: attempts at one request, the first included.
@@ -69,10 +71,13 @@ class Endpoint(BaseModel):
 
     rpm: int | None = Field(default=None, ge=1)
     tpm: int | None = Field(default=None, ge=1)
+    input_tpm: int | None = Field(default=None, ge=1)
+    output_tpm: int | None = Field(default=None, ge=1)
     max_in_flight: int = Field(default=128, ge=1)
     request_timeout: float = Field(default=120.0, gt=0)
     retries: int = Field(default=6, ge=1)
     max_retry_wait_s: float = Field(default=60.0, gt=0)
+    outage_s: float = Field(default=300.0, gt=0)
 
     token_param: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     supports_temperature: bool = True
@@ -104,6 +109,11 @@ class Endpoint(BaseModel):
     def loopback(self) -> bool:
         """Whether the URL is on this machine."""
         return urlsplit(self.base_url or "").hostname in _LOOPBACK
+
+    @property
+    def place(self) -> tuple[str | None, str, str | None]:
+        """What a provider's limits are for: URL, model and key. Backbones with the same place share them."""
+        return (self.base_url, self.model, self.api_key_env)
 
     def api_key(self) -> str:
         """The key from the environment; a placeholder where no variable is named, or the server is on this machine.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -22,8 +23,8 @@ _RAW = {"X-Stainless-Raw-Response": "true"}  # what with_raw_response sets: hand
 class Wire:
     """One client of one endpoint. Every failure is raised as ``AttemptFailed``."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Connect lazily.
+    def __init__(self, endpoint: Endpoint, heard: Callable[[Mapping[str, str]], None]) -> None:
+        """Connect lazily; ``heard`` is told the headers of every reply.
 
         Raises:
             ConfigError: no base_url, or the key's variable is not set.
@@ -33,6 +34,7 @@ class Wire:
             max_connections=endpoint.max_in_flight, max_keepalive_connections=endpoint.max_in_flight
         )
         self._endpoint = endpoint
+        self._heard = heard
         self.client = openai.AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=key,
@@ -82,6 +84,7 @@ class Wire:
             response: Any = await self.client.post(path, body=body, cast_to=object, options={"headers": _RAW})
         except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
             raise AttemptFailed(from_client_error(error, self._endpoint)) from error
+        self._heard(response.headers)
         raw = response.content.decode(errors="replace")
         try:
             reply = json.loads(raw)

@@ -1,10 +1,8 @@
-"""Shared parts: a rehearsal server, a server that replies by script, a clock that never waits."""
+"""Shared parts: a rehearsal server, a server that replies by script, a clock that writes waits down."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,7 +17,7 @@ from aiohttp.test_utils import TestServer
 from harness.gateway.budget import Budget
 from harness.gateway.cache import ReplyCache
 from harness.gateway.core import Gateway
-from harness.gateway.limits import Clock
+from harness.gateway.pace import Clock
 from harness.gateway.request import ChatRequest, user
 from harness.gateway.settings import Endpoint
 from harness.rehearsal import RehearsalServer, start_rehearsal
@@ -49,38 +47,6 @@ def chat_reply(content: Any, finish: str = "stop", **fields: Any) -> dict[str, A
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 40}}
 GOOD = chat_reply('{"reasoning": "r", "prob_positive": 0.6}', usage=USAGE)
-
-
-class VirtualClock:
-    """Time that stands still while anything can run, then jumps to the next wake-up. ``lag`` delays each wake-up."""
-
-    def __init__(self, lag: Callable[[], float] = lambda: 0.0) -> None:
-        self.time = 0.0
-        sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        order = itertools.count()
-
-        async def sleep(seconds: float) -> None:
-            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            heapq.heappush(sleepers, (self.time + max(0.0, seconds) + lag(), next(order), woken))
-            await woken
-
-        self.clock = Clock(lambda: self.time, sleep)
-        self._sleepers = sleepers
-
-    def run(self, work: Awaitable[Any]) -> Any:
-        async def drive() -> Any:
-            task = asyncio.ensure_future(work)
-            while not task.done():
-                for _ in range(12):
-                    await asyncio.sleep(0)
-                if self._sleepers and not task.done():
-                    when, _, woken = heapq.heappop(self._sleepers)
-                    self.time = max(self.time, when)
-                    if not woken.done():
-                        woken.set_result(None)
-            return task.result()
-
-        return asyncio.run(drive())
 
 
 def instant_clock(waits: list[float]) -> Clock:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,11 @@ import pytest
 import ray
 
 from harness.errors import ConfigError
-from harness.gateway.actor import GatewayClient, start_gateway
+from harness.gateway.actor import GatewayClient, start_gateways
 from harness.gateway.result import Stopped
 from harness.gateway.settings import Endpoint
 from harness.records import Status
-from harness.rehearsal import RehearsalServer
+from harness.rehearsal import RehearsalServer, start_rehearsal
 from tests.gateway.conftest import ask
 
 pytestmark = pytest.mark.slow
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> None:
     endpoint = Endpoint(name="actor", model="rehearsal", base_url=rehearsal.base_url, embedding_model="v")
-    client = start_gateway(endpoint, tmp_path / "replies.sqlite")
+    (client,) = start_gateways([(endpoint, tmp_path / "replies.sqlite")])
 
     @ray.remote(num_cpus=0)
     class Cell:
@@ -48,4 +50,33 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
 def test_a_missing_key_is_found_before_the_actor_starts(ray_session: Any, tmp_path: Path) -> None:
     endpoint = Endpoint(name="no_key", model="m", base_url="https://x.example/v1", api_key_env="NO_SUCH_KEY")
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
-        start_gateway(endpoint, tmp_path / "r.sqlite")
+        start_gateways([(endpoint, tmp_path / "r.sqlite")])
+
+
+def test_backbones_at_one_place_share_its_limits(ray_session: Any, tmp_path: Path) -> None:
+    """Two configurations, two processes, four queues: together they keep the smaller limit, and the server refuses nothing."""
+    server = start_rehearsal(rpm=1200, latency=0.05)
+    common = {"model": "rehearsal", "base_url": server.base_url}
+    fast = Endpoint(name="fast", rpm=6000, **common)
+    slow = Endpoint(name="slow", rpm=1200, max_output_tokens=99, **common)
+    assert fast.place == slow.place
+    clients = start_gateways([(e, tmp_path / f"{e.name}.sqlite") for e in (fast, slow)])
+
+    @ray.remote(num_cpus=0)
+    class Cell:
+        async def ask(self, client: GatewayClient, texts: list[str]) -> list[Any]:
+            return await asyncio.gather(*(client.complete(ask(text)) for text in texts))
+
+    cells = [Cell.remote() for _ in range(2)]
+    texts = [f"text {n}" for n in range(15)]
+    asked = [
+        cells[n % 2].ask.remote(clients[n // 2].for_queue(f"cell {n}"), [f"{n} {t}" for t in texts]) for n in range(4)
+    ]
+    done = [completion for cell in ray.get(asked) for completion in cell]
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/stats") as reply:
+        seen = json.load(reply)["chat"]
+    server.stop()
+    assert {completion.status for completion in done} == {Status.OK}
+    assert seen == {"requests": 60, "ok": 60, "n429": 0, "repeated": 0}
+    sent = sorted(completion.sent_at for completion in done)
+    assert (sent[-1] - sent[0]).total_seconds() >= 59 / 20 - 0.1

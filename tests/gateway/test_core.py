@@ -167,14 +167,35 @@ def test_infrastructure_is_retried_within_bounds(play: Play) -> None:
     assert len(done.calls) == 1
 
 
-@pytest.mark.parametrize(("code", "status"), [(429, Status.RATE_LIMITED), (503, Status.PROVIDER)])
-def test_retries_end(play: Play, code: int, status: Status) -> None:
-    done, seen, _ = play([(code, {"error": {"message": "busy"}}, {})], complete, retries=3, prices=PRICES)
-    assert done.status is status
+def test_retries_end(play: Play) -> None:
+    done, seen, _ = play([(503, {"error": {"message": "busy"}}, {})], complete, retries=3, prices=PRICES)
+    assert done.status is Status.PROVIDER
     assert not done.fatal
     assert len(seen) == 3
     assert "busy" in done.reason
-    assert (done.last.http_status, done.cost_usd) == (code, 0.0)
+    assert (done.last.http_status, done.cost_usd) == (503, 0.0)
+
+
+def test_an_endpoint_that_refuses_everything_is_given_up(play: Play) -> None:
+    reply = (429, {"error": {"message": "busy"}}, {"retry-after": "20"})
+    done, seen, waits = play([reply], complete, outage_s=60)
+    assert done.status is Status.RATE_LIMITED
+    assert done.fatal
+    assert 60 < sum(waits) < 200
+    assert 4 < len(seen) < 12
+    assert "busy" in done.reason
+    assert "outage_s" in done.reason
+    assert (done.last.http_status, done.last.attempts) == (429, len(seen))
+
+
+def test_limits_in_the_headers_of_a_reply_are_kept(play: Play) -> None:
+    async def talk(gateway: Gateway) -> Any:
+        await gateway.complete(ask())
+        return gateway._sender.limiter.limits()
+
+    headers = {"x-ratelimit-limit-requests": "600", "x-ratelimit-limit-tokens": "NaN"}
+    assert play([(200, GOOD, headers)], talk)[0] == {"rpm": 600}
+    assert play([(200, GOOD, headers)], talk, rpm=50, name="f")[0] == {"rpm": 50}
 
 
 def test_a_hang_is_given_up_and_sent_again(play: Play) -> None:

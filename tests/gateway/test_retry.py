@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from harness.gateway.retry import from_http, retry_after
+from harness.gateway.retry import from_http, named_limits, retry_after
 from harness.gateway.settings import Endpoint
 from harness.gateway.typical import Typical
 from harness.records import Status
@@ -38,6 +38,33 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds
 
 
+@pytest.mark.parametrize(
+    ("limit", "reset", "kept"),
+    [
+        ("1200", None, 1200),
+        ("1200", "50ms", 1200),
+        ("2.09e+06", "1.2s", 2_090_000),
+        ("1200", "59.7", 1200),
+        ("14400", "2m59.56s", None),
+        ("14400", "6h", None),
+        ("1200", "soon", 1200),
+        ("0", "1s", None),
+        ("-1", "1s", None),
+        ("nan", "1s", None),
+        ("inf", "1s", None),
+        ("1e30", "1s", None),
+        ("many", "1s", None),
+        ("", "1s", None),
+        (None, "1s", None),
+    ],
+)
+def test_named_limits(limit: str | None, reset: str | None, kept: float | None) -> None:
+    for name, kind in (("rpm", "requests"), ("tpm", "tokens"), ("output_tpm", "output-tokens")):
+        headers = {f"x-ratelimit-limit-{kind}": limit, f"x-ratelimit-reset-{kind}": reset}
+        given = {key: value for key, value in headers.items() if value is not None}
+        assert named_limits(given) == ({} if kept is None else {name: kept})
+
+
 @pytest.mark.parametrize("code", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_retried(code: int) -> None:
     failure = from_http(code, {}, {}, ENDPOINT)
@@ -66,14 +93,14 @@ def test_a_filtered_prompt_is_a_refusal() -> None:
     assert from_http(400, {"code": "content_filter"}, {}, ENDPOINT).status is Status.REFUSED
 
 
-def test_deadline_follows_what_is_usual_and_grows_with_attempts() -> None:
+def test_deadline_follows_what_is_usual_and_grows_with_timeouts() -> None:
     typical = Typical(120)
     for _ in range(19):
         typical.observe("forecast", 2.0, 100)
-    assert typical.deadline("forecast", 1) == 120
+    assert typical.deadline("forecast", 0) == 120
     typical.observe("forecast", 2.0, 100)
-    assert [typical.deadline("forecast", n) for n in (1, 2, 3, 6)] == [8, 16, 32, 120]
-    assert typical.deadline("build", 1) == 120
+    assert [typical.deadline("forecast", n) for n in (0, 1, 2, 6)] == [4, 8, 16, 120]
+    assert typical.deadline("build", 0) == 120
     assert typical.output_tokens("forecast", 1500) == 100
     assert typical.output_tokens("build", 1500) == 1500
 
