@@ -219,8 +219,8 @@ class CellRun:
             evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=index.experience[config.memory].as_of(case, config.gate),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
-            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
-            build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),
+            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls, cell=self.spec.name),
+            build_llm=CallingLLM(services.chat, (0, 0), shared, "build", self.spec.name),
             embed=embed,
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
@@ -251,14 +251,17 @@ class CellRun:
             self._record(case, epoch, reason, ())
 
     def fail(self, error: HarnessError) -> None:
-        """End the run: going on is of no use."""
-        self._fatal = self._fatal or error
+        """End the run: going on is of no use, or the budget does not allow it."""
+        if isinstance(error, CallFailed | EmbeddingFailed) and error.status == Status.BUDGET:
+            self._budget = str(error)
+        else:
+            self._fatal = self._fatal or error
         self.ending.set()
 
     def _failed(self, case: Catalyst, error: Exception) -> Forecast:
         """The forecast that an exception amounts to."""
         if isinstance(error, CallFailed | EmbeddingFailed):
-            if isinstance(error, EmbeddingFailed) and error.fatal:
+            if error.status == Status.BUDGET or (isinstance(error, EmbeddingFailed) and error.fatal):
                 self.fail(error)
             return Forecast(Status(error.status), reason=str(error))
         if isinstance(error, HarnessError) and not isinstance(error, GateError):
@@ -358,7 +361,8 @@ class CellRun:
             why = Counter(str(r["reason"]) for r in rows if not Status(r["status"]).final).most_common(1)
             said = f": {why[0][0]}" if why else ""
             status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds}){said}", again
-        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy)
+        budget = self._budget is not None or bool(counts[Status.BUDGET])
+        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy, budget)
 
     @property
     def index(self) -> BenchmarkIndex:
@@ -381,7 +385,7 @@ class CellRun:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory"), embed)
+        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory", self.spec.name), embed)
 
 
 def shared_objects(directory: Path) -> Callable[..., Any]:

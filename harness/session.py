@@ -23,6 +23,7 @@ from harness.config import ClusterSettings, digest
 from harness.gateway.actor import SharedPurse, start_gateway
 from harness.gateway.client import GatewayClient
 from harness.jobs import CellResult, Job, TrainedMemory
+from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
@@ -175,7 +176,7 @@ class Session:
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:
         """One budget for the session; what the run directory has cost before counts."""
         if budget_usd is not None and self._budget is None:
-            self._budget = SharedPurse(budget_usd, self._run_dir.spent_usd())
+            self._budget = SharedPurse(budget_usd, spent_usd(self._run_dir.cache))
         return self._budget
 
     def _embedder(self, job: Job) -> str | None:
@@ -187,7 +188,9 @@ class Session:
         if key not in self._embedders:
             actor = ray.remote(EmbedderActor).options(num_cpus=0, max_concurrency=1000)
             path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
-            self._embedders[key] = EmbedClient(actor.remote(component, str(path)))
+            self._embedders[key] = EmbedClient(
+                actor.remote(component, str(path), self._purse(job.spec.config.run.budget_usd))
+            )
         return key
 
     def _worker(self) -> Any:

@@ -193,14 +193,6 @@ class RunDirectory:
         """Rows of a cell (``cells``) or of the training of a memory (``memories``)."""
         return CellStore(self.path / kind / name)
 
-    def spent_usd(self) -> float:
-        """What the calls on file have cost, in all cells and trainings."""
-        total = 0.0
-        for path in self.path.glob("*/*/parts/calls-*.parquet"):
-            costs = pq.read_table(path, columns=["cost_usd"])["cost_usd"].to_pylist()
-            total += sum(cost for cost in costs if cost is not None)
-        return total
-
     @property
     def cache(self) -> Path:
         return self.path / "cache"

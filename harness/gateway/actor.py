@@ -30,8 +30,8 @@ class GatewayActor:
     async def complete(self, request: ChatRequest) -> Completion:
         return await self._gateway.complete(request)
 
-    async def embed(self, texts: Sequence[str], purpose: str, stage: str) -> Embeddings:
-        return await self._gateway.embed(texts, purpose, stage)
+    async def embed(self, texts: Sequence[str], stage: str) -> Embeddings:
+        return await self._gateway.embed(texts, stage)
 
     async def stats(self) -> Stats:
         return self._gateway.stats()
