@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from harness.errors import DataError
 from harness.gateway.cache import PAYMENT_COLUMNS, UNANSWERED, Payment
+from harness.listing import listing
 
 STAGES = ("build", "memory", "forecast", "retry")
 SHARED = "(shared)"
