@@ -5,7 +5,8 @@
     python launch.py experiment=demo
 
 Hydra only composes: its task collects the configuration of a cell and returns. After Hydra is done all cells run together.
-Exit codes: 0 all cells complete; 1 a cell failed or is incomplete; 2 bad usage, configuration or data; 3 budget reached;
+run.mode=estimate says what it will cost, run.mode=check whether everything is there.
+Exit codes: 0 all cells complete; 1 a cell failed or is incomplete, or a check is not ok; 2 bad usage, configuration or data; 3 budget reached;
 130 interrupted.
 """
 
@@ -24,6 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
+from harness.check import check
 from harness.errors import ConfigError, HarnessError
 from harness.estimate import estimate, estimate_text, write_estimate
 from harness.jobs import Job
@@ -98,6 +100,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     directory.lock()
     if mode == "estimate":
         return tell_estimate(jobs, directory, console)
+    if mode == "check":
+        return EXIT_OK if check(jobs, directory, lambda finding: say(console, str(finding))) else EXIT_INCOMPLETE
     try:
         result = run_jobs(jobs, directory, console, arguments)
     except HarnessError as error:

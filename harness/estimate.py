@@ -93,11 +93,14 @@ def estimate(jobs: Sequence[Job], directory: RunDirectory) -> Estimate:
     indexes: dict[int, BenchmarkIndex] = {}
     counted: set[tuple[str, str]] = set()
     done = _Done(directory)
-    rows = []
-    for job in everything:
-        index = indexes.setdefault(id(job.benchmark), BenchmarkIndex.of(job.benchmark))
-        rows.append(_row(job, _expected(job, index, counted), done))
-    return Estimate(rows)
+    rows = {}
+    for job in sorted(
+        everything, key=lambda j: bool(j.memory and j.memory.training)
+    ):  # who waits for a training asks later
+        if id(job.benchmark) not in indexes:
+            indexes[id(job.benchmark)] = BenchmarkIndex.of(job.benchmark)
+        rows[job.spec.name] = _row(job, _expected(job, indexes[id(job.benchmark)], counted), done)
+    return Estimate([rows[job.spec.name] for job in everything])
 
 
 def _expected(job: Job, index: BenchmarkIndex, counted: set[tuple[str, str]]) -> list[Expected] | None:

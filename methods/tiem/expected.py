@@ -24,14 +24,15 @@ from methods import forecasting
 from methods.base import render
 from methods.tiem import csm, distil, hefr, paths
 from methods.tiem.budget import SHARES
-from methods.tiem.expected_eeh import STATEMENT
+from methods.tiem.expected_eeh import STATEMENT, SUMMARY
 from methods.tiem.skills import DESCRIPTION_CHARS
 from methods.tiem.stability import StabilityRule
 from methods.tiem.streams import Block
 
 _STATEMENTS = 6
 """Propositions of a short document, at most."""
-_SKILL_CHARS = 80 + distil.NAME_CHARS + DESCRIPTION_CHARS
+SKILL = Range(40, 260)
+"""Tokens of a skill as it is shown."""
 _CHANGED = Range(0.02, 2)
 """Skills that change in a quarter, for each case that resolves in it: merged into few, or two new ones each."""
 _ANSWERED = 0.9
@@ -49,6 +50,9 @@ class Shape:
     scmr: bool
     budget_chars: int
     skill_k: int
+    prior_k: int
+    episode_k: int
+    theme_k: int
 
 
 def forecasts(survey: Survey, shape: Shape, frames: Mapping[str, Range], rate: Range) -> list[Expected]:
@@ -57,18 +61,18 @@ def forecasts(survey: Survey, shape: Shape, frames: Mapping[str, Range], rate: R
     for case, epoch in survey.cases:
         ctx = survey.context(case)
         frame = frames[case.catalyst_id]
-        focal, chars = _focal_and_context(ctx, shape)
+        skills = shape.csm and survey.remembers
+        focal, context = _focal_and_context(ctx, shape, skills, rate)
         beside = _concurrent(ctx, shape)
         key = key_of(survey.cell, survey.seed, epoch, case.catalyst_id)
-        skills = shape.csm and survey.remembers
         if shape.hefr:
-            calls, tokens = ONCE, frame + focal + beside + rate * Range(0, chars)
+            calls, tokens = ONCE, frame + focal + beside + context
         else:
             streams = (3 if shape.eeh else 0) + (1 if skills else 0)
             calls = Range(1, max(1, streams))
-            tokens = (frame + focal + beside) * calls + rate * Range(0, chars)
+            tokens = (frame + focal + beside) * calls + context
         if shape.scmr and skills:
-            found += _paths(case, key, focal, rate * Range(0, chars))
+            found += _paths(case, key, focal, context)
             calls, tokens = Range(0, calls.high), Range(0, tokens.high)
         found.append(Expected("forecast", "forecast", key, calls, tokens, forecasting.REASONED_TOKENS * calls))
     return found
@@ -79,7 +83,7 @@ def _paths(case: Catalyst, key: str, focal: Range, evidence: Range) -> list[Expe
     skill = {"name": "", "domain": case.catalyst_type, "description": ""}
     plan = tokens_of(render(paths.PREDICATE, case=case, skill=skill, predicate_chars=paths.PREDICATE_CHARS))
     judge = tokens_of(render(paths.JUDGE, case=case, predicate="", expected="positive", evidence=()))
-    rule = Range(10, 260)
+    rule = Range(10, SKILL.high)
     calls = Range(0, paths.MAX_PATHS)
     return [
         Expected.each("scmr_predicate", "forecast", key + "p", calls, plan + rule, _PLAN),
@@ -89,17 +93,17 @@ def _paths(case: Catalyst, key: str, focal: Range, evidence: Range) -> list[Expe
     ]
 
 
-def _focal_and_context(ctx: Context, shape: Shape) -> tuple[Range, int]:
-    """Tokens of the focal document, and the characters that may come with it from the other streams and its own statements."""
+def _focal_and_context(ctx: Context, shape: Shape, skills: bool, rate: Range) -> tuple[Range, Range]:
+    """Tokens of the focal document, and of what may come with it: within the budget, and no more records than are retrieved."""
     budget = ctx.context_chars or shape.budget_chars
     document = ctx.evidence.focal()
     text = forecasting.document_line(document) if document else ""
     low = tokens_of(text[: int(budget * SHARES["focal"])])
     high = tokens_of(text[:budget])
-    rest = budget - min(len(text), budget)
-    if not shape.eeh:
-        rest = min(rest, shape.skill_k * _SKILL_CHARS if shape.csm else 0)
-    return Range(low.low, high.high), rest
+    most = shape.skill_k * SKILL.high if skills else 0.0
+    if shape.eeh:
+        most += (_STATEMENTS + shape.prior_k) * STATEMENT.high + (shape.episode_k + shape.theme_k) * SUMMARY.high
+    return Range(low.low, high.high), Range(0, min(most, rate.high * (budget - min(len(text), budget))))
 
 
 def _concurrent(ctx: Context, shape: Shape) -> Range:

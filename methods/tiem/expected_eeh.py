@@ -27,7 +27,8 @@ from methods.tiem.windows import MIN_DOCUMENTS, MIN_PROPOSITIONS
 
 STATEMENT = Range(6, 110)
 """Tokens of a line with one proposition."""
-_SUMMARY = Range(15, 120)
+SUMMARY = Range(15, 120)
+"""Tokens of a line with one episode or theme."""
 _FRAMES = Range(8, 24)
 _SILENT = 0.3
 """At least this share of the windows is tested: others fall apart if documents state nothing."""
@@ -94,13 +95,13 @@ def expected_calls(reach: Reach, settings: EehSettings) -> list[Expected]:
     judge = system + tokens_of(render(theme_tier.TEST, lines=(), name_words=8))
     name = system + tokens_of(render(theme_tier.CLASSIFY, name="", description="", lines=()))
     for close, clusters in reach.clusters.items():
-        lines = _SUMMARY * Range(
+        lines = SUMMARY * Range(
             2, 2
         )  # clusters share the episodes: two a cluster where there are as many as there can be
         key = key_of("theme", close, clusters)
         asked = Range(0, clusters)
         found[key] = Expected.each("theme", "build", key, asked, judge + lines, _THEME)
-        found[key + "k"] = Expected.each("theme", "build", key + "k", asked, name + lines + _SUMMARY, _KIND)
+        found[key + "k"] = Expected.each("theme", "build", key + "k", asked, name + lines + SUMMARY, _KIND)
     return list(found.values())
 
 

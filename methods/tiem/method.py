@@ -116,7 +116,17 @@ class Tiem(BaseMethod):
 
     async def expected(self, survey: Survey) -> list[Expected]:
         """The hypergraph, the forecasts and what the memory learns: see ``methods.tiem.expected``."""
-        shape = expected.Shape(self.eeh, self.csm, self.hefr, self.scmr, self.budget_chars, self.skill_k)
+        shape = expected.Shape(
+            self.eeh,
+            self.csm,
+            self.hefr,
+            self.scmr,
+            self.budget_chars,
+            self.skill_k,
+            self.prior_k,
+            self.episode_k,
+            self.theme_k,
+        )
         rate, frames = expected.rate_of(survey), await expected.frames_of(survey)
         asks = expected.forecasts(survey, shape, frames, rate)
         if self.eeh:
