@@ -74,13 +74,13 @@ class Ledger:
         return {**rows, "total": asdict(self.total)}
 
 
-def read_payments(cache: Path) -> list[Paid]:
-    """All payments of the stores in ``cache``, the directory of that name in a run directory.
+def read_payments(cache: Path, stores: str = _STORES) -> list[Paid]:
+    """All payments of the ``stores`` (a pattern) in ``cache``, the directory of that name in a run directory.
 
     Raises:
         DataError: a store is damaged.
     """
-    return [paid for path in sorted(cache.glob(_STORES)) for paid in _payments_of(path)]
+    return [paid for path in sorted(cache.glob(stores)) for paid in _payments_of(path)]
 
 
 def _payments_of(path: Path) -> list[Paid]:

@@ -159,6 +159,20 @@ class CellStore:
         return latest
 
 
+def in_use(run_dir: Path) -> bool:
+    """Whether a run holds ``run_dir`` now: asked of the system, which forgets nobody and remembers no one who is gone."""
+    try:
+        handle = (run_dir / ".lock").open("r")
+    except OSError:
+        return False
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 class RunDirectory:
     """A run directory, held by one run at a time."""
 

@@ -85,8 +85,9 @@ def _paths(case: Catalyst, key: str, focal: Range, evidence: Range) -> list[Expe
     judge = tokens_of(render(paths.JUDGE, case=case, predicate="", expected="positive", evidence=()))
     rule = Range(10, SKILL.high)
     calls = Range(0, paths.MAX_PATHS)
+    # With no skill there is the joint call instead, which is longer: at least one call either way.
     return [
-        Expected.each("scmr_predicate", "forecast", key + "p", calls, plan + rule, _PLAN),
+        Expected.each("scmr_predicate", "forecast", key + "p", Range(1, paths.MAX_PATHS), plan + rule, _PLAN),
         Expected.each(
             "scmr_judge", "forecast", key + "j", calls, judge + rule + Range(0, focal.high + evidence.high), _PLAN
         ),
