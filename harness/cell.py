@@ -52,20 +52,30 @@ class Services:
 
 @dataclass
 class Progress:
-    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn."""
+    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
+
+    ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
+    """
 
     total: int = 0
     resumed: int = 0
     in_flight: int = 0
     done: Counter[str] = field(default_factory=Counter)
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     state: str = "waiting"
+    backbone: str | None = None
     frontier: datetime | None = None
     front: int = 0
 
     @property
     def answered(self) -> int:
         return self.resumed + sum(self.done.values())
+
+    def pay(self, calls: Sequence[Call]) -> None:
+        """Add what ``calls`` have cost."""
+        for call in calls:
+            unknown = call.cost_usd is None or self.cost_usd is None
+            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ class CellRun:
 
     def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
-        self.progress = Progress()
+        self.progress = Progress(backbone=spec.config.backbone.name if spec.method.uses_llm else None)
         self.warnings: list[str] = []
         self._config = spec.config
         self._index = index
@@ -236,7 +246,7 @@ class CellRun:
 
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
         """Put calls that belong to no forecast row on file."""
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         self._calls += call_rows(self.spec.name, catalyst_id, None, calls)
 
     def give_up_on(self, rest: Plan) -> None:
@@ -283,7 +293,7 @@ class CellRun:
 
     def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call]) -> None:
         self.progress.done[str(forecast.status)] += 1
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
         self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls))
         self._evidence += evidence_rows(self.spec.name, case, epoch, forecast.shown)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from harness.jobs import CellResult, Job
 from harness.ledger import ledger, ledger_text, read_payments
-from harness.progress import ProgressDisplay
+from harness.progress import STATUS_FILE, ProgressDisplay
 from harness.session import Session
 from harness.store import RunDirectory, write_json
 
@@ -55,7 +55,7 @@ class RunResult:
 def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, command: Sequence[str]) -> RunResult:
     """Run what is missing of ``jobs`` in a locked directory; cells whose rows are all there start nothing."""
     started = datetime.now(UTC)
-    display = ProgressDisplay(console)
+    display = ProgressDisplay(console, directory.path / STATUS_FILE)
     answered = {job.spec.name: _answered(job, directory) for job in jobs}
     for job in jobs:
         if answered[job.spec.name]:

@@ -36,6 +36,10 @@ class GatewayActor:
     async def stats(self) -> Stats:
         return self._gateway.stats()
 
+    async def named_stats(self) -> tuple[str, Stats]:
+        """The endpoint's name with the snapshot, for who asks several."""
+        return self._gateway.endpoint.name, self._gateway.stats()
+
     async def stop(self) -> None:
         await self._gateway.stop()
 
