@@ -27,6 +27,13 @@ CELL = "(check)"
 LEAST_FREE_GB = 1.0
 _TIMEOUT_S = 60.0
 _TRIES = 5
+_REMEDIES = {
+    "max_completion_tokens": "set backbone.token_param=max_completion_tokens",
+    "max_tokens": "set the other backbone.token_param",
+    "temperature": "set backbone.supports_temperature=false",
+    "nothing answers": "start the server, or set backbone.base_url",
+}
+"""What a provider's message names, and what to do about it."""
 _SCHEMA = {
     "type": "object",
     "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
@@ -158,9 +165,21 @@ async def _called(name: str, endpoint: Endpoint, directory: RunDirectory, embeds
         await gateway.close()
         cache.close()
     if not done.status.final:
-        return [Finding(where, False, done.reason or str(done.status), "see docs/backbones.md")]
+        return [Finding(where, False, done.reason or str(done.status), _remedy(done.reason or ""))]
+    counted = (
+        "reported" if done.prompt_tokens is not None else "not reported: costs stay unknown, a budget counts the most"
+    )
+    usage = Finding(f"{name} token usage", True, counted)
     found = Finding(where, True, f"answers in {taken:.2f} s as {done.model_returned or 'an unnamed model'}")
-    return [found, _form(name, endpoint, form, done.status, done.reason)]
+    return [found, usage, _form(name, endpoint, form, done.status, done.reason)]
+
+
+def _remedy(reason: str) -> str:
+    """What to do about a call that failed for ``reason``."""
+    for word, remedy in _REMEDIES.items():
+        if word in reason:
+            return remedy
+    return "see docs/backbones.md"
 
 
 def _form(name: str, endpoint: Endpoint, known: str | None, status: Status, reason: str | None) -> Finding:

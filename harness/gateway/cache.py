@@ -15,8 +15,9 @@ import asyncio
 import sqlite3
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -103,6 +104,7 @@ class Payment:
 
 
 PAYMENT_COLUMNS = tuple(field.name for field in fields(Payment))
+_values = attrgetter(*PAYMENT_COLUMNS)
 _PAY = f"INSERT INTO payments VALUES ({', '.join('?' * len(PAYMENT_COLUMNS))})"
 
 
@@ -192,7 +194,7 @@ class ReplyCache:
         def insert() -> None:
             with self._store:
                 self._store.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
-                self._store.executemany(_PAY, [astuple(payment) for payment in payments])
+                self._store.executemany(_PAY, [_values(payment) for payment in payments])
 
         with self._turn:
             self._guard(insert)
