@@ -31,12 +31,14 @@ class CallingLLM:
         sample: tuple[int, int],
         calls: list[Call],
         stage: str = "forecast",
+        cell: str | None = None,
         sequential: bool = False,
     ) -> None:
         self._chat = chat
         self._sample = sample
         self._calls = calls
         self._stage = stage
+        self._cell = cell
         self._sequential = sequential
 
     async def complete(
@@ -63,6 +65,7 @@ class CallingLLM:
             sample=self._sample,
             purpose=purpose,
             stage=self._stage,
+            cell=self._cell,
             sequential=self._sequential,
         )
         completion = await self._chat.complete(request)

@@ -53,20 +53,30 @@ class Services:
 
 @dataclass
 class Progress:
-    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn."""
+    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
+
+    ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
+    """
 
     total: int = 0
     resumed: int = 0
     in_flight: int = 0
     done: Counter[str] = field(default_factory=Counter)
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     state: str = "waiting"
+    backbone: str | None = None
     frontier: datetime | None = None
     front: int = 0
 
     @property
     def answered(self) -> int:
         return self.resumed + sum(self.done.values())
+
+    def pay(self, calls: Sequence[Call]) -> None:
+        """Add what ``calls`` have cost."""
+        for call in calls:
+            unknown = call.cost_usd is None or self.cost_usd is None
+            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +96,7 @@ class CellRun:
 
     def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
-        self.progress = Progress()
+        self.progress = Progress(backbone=spec.config.backbone.name if spec.method.uses_llm else None)
         self.warnings: list[str] = []
         self._config = spec.config
         self._index = index
@@ -220,8 +230,10 @@ class CellRun:
             evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=Deferred(partial(index.experience[config.memory].as_of, case, config.gate)),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
-            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls, sequential=self.spec.learns),
-            build_llm=CallingLLM(services.chat, (0, 0), shared, "build", self.spec.learns),
+            llm=CallingLLM(
+                services.chat, (config.run.seed, epoch), calls, "forecast", self.spec.name, self.spec.learns
+            ),
+            build_llm=CallingLLM(services.chat, (0, 0), shared, "build", self.spec.name, self.spec.learns),
             embed=embed,
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
@@ -237,7 +249,7 @@ class CellRun:
 
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
         """Put calls that belong to no forecast row on file."""
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         self._calls += call_rows(self.spec.name, catalyst_id, None, calls)
 
     def give_up_on(self, rest: Plan) -> None:
@@ -252,14 +264,17 @@ class CellRun:
             self._record(case, epoch, reason, ())
 
     def fail(self, error: HarnessError) -> None:
-        """End the run: going on is of no use."""
-        self._fatal = self._fatal or error
+        """End the run: going on is of no use, or the budget does not allow it."""
+        if isinstance(error, CallFailed | EmbeddingFailed) and error.status == Status.BUDGET:
+            self._budget = str(error)
+        else:
+            self._fatal = self._fatal or error
         self.ending.set()
 
     def _failed(self, case: Catalyst, error: Exception) -> Forecast:
         """The forecast that an exception amounts to."""
         if isinstance(error, CallFailed | EmbeddingFailed):
-            if isinstance(error, EmbeddingFailed) and error.fatal:
+            if error.status == Status.BUDGET or (isinstance(error, EmbeddingFailed) and error.fatal):
                 self.fail(error)
             return Forecast(Status(error.status), reason=str(error))
         if isinstance(error, HarnessError) and not isinstance(error, GateError):
@@ -281,7 +296,7 @@ class CellRun:
 
     def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call]) -> None:
         self.progress.done[str(forecast.status)] += 1
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
         self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls))
         self._evidence += evidence_rows(self.spec.name, case, epoch, forecast.shown)
@@ -359,7 +374,8 @@ class CellRun:
             why = Counter(str(r["reason"]) for r in rows if not Status(r["status"]).final).most_common(1)
             said = f": {why[0][0]}" if why else ""
             status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds}){said}", again
-        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy)
+        budget = self._budget is not None or bool(counts[Status.BUDGET])
+        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy, budget)
 
     @property
     def index(self) -> BenchmarkIndex:
@@ -382,7 +398,7 @@ class CellRun:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory", sequential=True), embed)
+        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory", self.spec.name, sequential=True), embed)
 
 
 def shared_objects(directory: Path) -> Callable[..., Any]:

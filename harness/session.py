@@ -12,7 +12,7 @@ import os
 import signal
 import time
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from harness.cell import Progress
 from harness.config import ClusterSettings, digest
 from harness.gateway.actor import SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
+from harness.gateway.result import Stats
 from harness.jobs import CellResult, Job, TrainedMemory
+from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
@@ -80,7 +82,9 @@ class Session:
         """
         trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
         everything = [*trainings, *jobs]
-        self._progress = {job.spec.name: Progress(total=len(job.plan)) for job in everything}
+        self._progress = {
+            job.spec.name: Progress(total=len(job.plan), backbone=job.spec.config.backbone.name) for job in everything
+        }
         with self._interruptible():
             benchmarks = {id(j.benchmark): ray.put(j.benchmark) for j in everything}
             self._start_gateways(everything)
@@ -127,9 +131,15 @@ class Session:
                 told = True
                 self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
                 self._stop(workers)
-            self._say_troubles()
-            self._progress |= self._asked(workers)
-            self._display.update(self._progress)
+            for counts in self._asked([worker.progress.remote() for worker in workers]):
+                self._progress |= counts
+            stats: dict[str, Stats] = {}
+            for some in self._asked(
+                [actor.named_stats.remote() for actor in {g.actor for g in self._gateways.values()}]
+            ):
+                stats |= some
+            self._display.update(self._progress, stats)
+            self._say_troubles(stats)
         return results
 
     def _result(self, reference: Any, job: Job) -> CellResult:
@@ -147,33 +157,23 @@ class Session:
         self._display.say(f"failed     {job.spec.name}: {why}")
         return CellResult(job.spec.name, "failed", {}, 0, 0, why, "run the same command again: finished rows are kept")
 
-    def _asked(self, workers: Sequence[Any]) -> dict[str, Progress]:
-        """Counts by cell; a worker that is gone or busy is left out of this one update."""
-        asked = [worker.progress.remote() for worker in workers]
-        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=POLL_SECONDS)
-        cells: dict[str, Progress] = {}
+    def _asked(self, asked: Sequence[Any]) -> list[Any]:
+        """What actors answer; one that is gone or busy is left out of this one update."""
+        ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=POLL_SECONDS) if asked else ([], [])
+        answers = []
         for reference in ready:
             try:
-                cells |= ray.get(reference)
+                answers.append(ray.get(reference))
             except ray.exceptions.RayActorError:
                 continue
-        return cells
+        return answers
 
-    def _say_troubles(self) -> None:
+    def _say_troubles(self, stats: Mapping[str, Stats]) -> None:
         """Tell of an endpoint that is down, when it begins, every half minute, and when it is back."""
-        asked = {gateway.actor: gateway for gateway in self._gateways.values()}
-        references = {gateway.actor.stats.remote(gateway.which): gateway for gateway in asked.values()}
-        ready, _ = (
-            ray.wait(list(references), num_returns=len(references), timeout=POLL_SECONDS) if references else ([], [])
-        )
-        for reference in ready:
-            endpoint = references[reference].endpoint
+        endpoints = {g.endpoint.place: g.endpoint for g in self._gateways.values() if g.endpoint.name in stats}
+        for endpoint in endpoints.values():
             where = f"{endpoint.model} at {endpoint.base_url}"
-            try:
-                trouble = ray.get(reference).trouble
-            except ray.exceptions.RayActorError:
-                continue
-            told = self._told.get(where)
+            trouble, told = stats[endpoint.name].trouble, self._told.get(where)
             if trouble is None and told is not None:
                 del self._told[where]
                 self._display.say(f"{where}: answers again")
@@ -205,7 +205,7 @@ class Session:
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:
         """One budget for the session; what the run directory has cost before counts."""
         if budget_usd is not None and self._budget is None:
-            self._budget = SharedPurse(budget_usd, self._run_dir.spent_usd())
+            self._budget = SharedPurse(budget_usd, spent_usd(self._run_dir.cache))
         return self._budget
 
     def _embedder(self, job: Job) -> str | None:
@@ -217,7 +217,9 @@ class Session:
         if key not in self._embedders:
             actor = ray.remote(EmbedderActor).options(num_cpus=0, max_concurrency=1000)
             path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
-            self._embedders[key] = EmbedClient(actor.remote(component, str(path)))
+            self._embedders[key] = EmbedClient(
+                actor.remote(component, str(path), self._purse(job.spec.config.run.budget_usd))
+            )
         return key
 
     def _worker(self) -> Any:

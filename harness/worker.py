@@ -55,11 +55,11 @@ class Worker:
         """
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
-            return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy)
+            return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy, training.budget)
         async with self._slots:
             index = await self._index(benchmark[0])
             services = Services(
-                chat=self._gateways[gateway].for_queue(spec.name) if gateway else None,
+                chat=self._gateways[gateway] if gateway else None,
                 embed=self._embed(embedder) if embedder else no_embedder,
                 shared=self._shared_objects(spec),
                 memory=self._memory(spec, gateway, embedder, trained),
@@ -103,9 +103,9 @@ class Worker:
         run = digest(str(self._run_dir.path))[:8]
         name = f"{run}:{spec.name}" if spec.learns else f"{run}:{spec.config.benchmark.name}:{trained}"
         journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
-        chat = self._gateways[gateway].for_queue(name) if gateway else None
+        chat = self._gateways[gateway] if gateway else None
         embed = self._embedders[embedder] if embedder else no_embedder
-        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed)
+        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed, spec.name)
 
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:

@@ -38,11 +38,15 @@ class GatewayActor(Mailbox):
     async def complete(self, which: int, request: ChatRequest) -> Completion:
         return await self._gateways[which].complete(request)
 
-    async def embed(self, which: int, texts: Sequence[str], purpose: str, stage: str) -> Embeddings:
-        return await self._gateways[which].embed(texts, purpose, stage)
+    async def embed(self, which: int, texts: Sequence[str], stage: str) -> Embeddings:
+        return await self._gateways[which].embed(texts, stage)
 
     async def stats(self, which: int) -> Stats:
         return self._gateways[which].stats()
+
+    async def named_stats(self) -> dict[str, Stats]:
+        """A snapshot of each backbone, by its name."""
+        return {gateway.endpoint.name: gateway.stats() for gateway in self._gateways}
 
     async def stop(self) -> None:
         await asyncio.gather(*(gateway.stop() for gateway in self._gateways))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from harness.gateway.request import ChatRequest
@@ -20,26 +20,20 @@ class GatewayClient:
         endpoint: the backbone it asks.
         actor: what all backbones of that endpoint share.
         which: the backbone's number there.
-        queue: on whose behalf: requests of different queues take turns.
     """
 
     endpoint: Endpoint
     actor: Any
     which: int = 0
-    queue: str = ""
-
-    def for_queue(self, queue: str) -> GatewayClient:
-        """The same gateway, asked on behalf of ``queue``."""
-        return replace(self, queue=queue)
 
     async def complete(self, request: ChatRequest) -> Completion:
         """As ``Gateway.complete``."""
-        result: Completion = await Post.to(self.actor).call("complete", self.which, replace(request, queue=self.queue))
+        result: Completion = await Post.to(self.actor).call("complete", self.which, request)
         return result
 
-    async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
+    async def embed(self, texts: Sequence[str], stage: str = "build") -> Embeddings:
         """As ``Gateway.embed``."""
-        result: Embeddings = await Post.to(self.actor).call("embed", self.which, list(texts), purpose, stage)
+        result: Embeddings = await Post.to(self.actor).call("embed", self.which, list(texts), stage)
         return result
 
     async def stats(self) -> Stats:

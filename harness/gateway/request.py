@@ -44,8 +44,8 @@ class ChatRequest:
         temperature: default the endpoint's; not sent where the endpoint does not take one.
         sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
         purpose, stage: for the ledger of calls only.
+        cell: who asks, for the ledger and for the turns of requests: those of different cells leave in rotation.
         sequential: others wait for the reply, so it never goes by way of a batch.
-        queue: who asks: requests of different queues leave in rotation. No part of the question.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -57,8 +57,8 @@ class ChatRequest:
     sample: tuple[int, int] = (0, 0)
     purpose: str = "forecast"
     stage: str = "forecast"
+    cell: str | None = None
     sequential: bool = False
-    queue: str = ""
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

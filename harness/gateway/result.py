@@ -146,7 +146,9 @@ class Stats:
 
     Attributes:
         in_flight: requests in the air to its endpoint, those of other gateways that share it included.
-        waiting_on: rpm, tpm, input_tpm, output_tpm, learned rpm, concurrency, pause, down, refusing or None.
+        waiting_on: rpm, tpm, input_tpm, output_tpm, learned rpm, concurrency, pause, down, refusing, budget or None.
+        retrying: requests that wait for their next attempt now.
+        cost_usd: with what unanswered attempts may have cost at most.
         trouble: a sentence for the user where the endpoint is down or refuses everything.
     """
 
@@ -157,6 +159,8 @@ class Stats:
     done: int = 0
     cache_hits: int = 0
     retries: int = 0
+    retrying: int = 0
+    unanswered: int = 0
     n429: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -170,6 +174,10 @@ class Stats:
             return
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
+        self.pay(paid)
+
+    def pay(self, paid: float | None) -> None:
+        """Add to the cost."""
         self.cost_usd = None if paid is None or self.cost_usd is None else self.cost_usd + paid
 
 

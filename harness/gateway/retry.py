@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import aiohttp
 import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
@@ -47,6 +48,7 @@ class Failure:
         wait_s: seconds the server asked for, unbounded, or None.
         late: its deadline has passed.
         limits: a minute, as a 429 names them: see ``named_limits``.
+        unanswered: the request may have reached the provider and be billed; nobody can tell.
     """
 
     status: Status
@@ -57,6 +59,7 @@ class Failure:
     http_status: int | None = None
     late: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
+    unanswered: bool = False
 
 
 class AttemptFailed(Exception):
@@ -80,7 +83,10 @@ def from_client_error(error: Exception, endpoint: Endpoint) -> Failure:
         return no_reply(endpoint)
     cause = error.__cause__ or error
     return Failure(
-        Status.PROVIDER, f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}", retry=True
+        Status.PROVIDER,
+        f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}",
+        retry=True,
+        unanswered=_caused_by(error, aiohttp.ClientConnectorError) is None,
     )
 
 
@@ -93,9 +99,8 @@ def _caused_by(error: BaseException | None, kind: type[BaseException]) -> BaseEx
 
 def no_reply(endpoint: Endpoint) -> Failure:
     """The deadline of an attempt has passed."""
-    return Failure(
-        Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True, late=True
-    )
+    reason = f"no reply from {endpoint.name} in time; see request_timeout"
+    return Failure(Status.PROVIDER, reason, retry=True, late=True, unanswered=True)
 
 
 def from_http(

@@ -28,8 +28,8 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
 
     @ray.remote(num_cpus=0)
     class Cell:
-        async def ask(self, client: GatewayClient, texts: list[str]) -> list[Any]:
-            return await asyncio.gather(*(client.complete(ask(text)) for text in texts))
+        async def ask(self, client: GatewayClient, cell: str, texts: list[str]) -> list[Any]:
+            return await asyncio.gather(*(client.complete(ask(text, cell=cell)) for text in texts))
 
     texts = [f"text {n}" for n in range(30)]
     one, other = ray.get([cell.ask.remote(client, texts) for cell in (Cell.remote(), Cell.remote())])
@@ -64,14 +64,12 @@ def test_backbones_at_one_place_share_its_limits(ray_session: Any, tmp_path: Pat
 
     @ray.remote(num_cpus=0)
     class Cell:
-        async def ask(self, client: GatewayClient, texts: list[str]) -> list[Any]:
-            return await asyncio.gather(*(client.complete(ask(text)) for text in texts))
+        async def ask(self, client: GatewayClient, cell: str, texts: list[str]) -> list[Any]:
+            return await asyncio.gather(*(client.complete(ask(text, cell=cell)) for text in texts))
 
     cells = [Cell.remote() for _ in range(2)]
     texts = [f"text {n}" for n in range(15)]
-    asked = [
-        cells[n % 2].ask.remote(clients[n // 2].for_queue(f"cell {n}"), [f"{n} {t}" for t in texts]) for n in range(4)
-    ]
+    asked = [cells[n % 2].ask.remote(clients[n // 2], f"cell {n}", [f"{n} {t}" for t in texts]) for n in range(4)]
     done = [completion for cell in ray.get(asked) for completion in cell]
     with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/stats") as reply:
         seen = json.load(reply)["chat"]

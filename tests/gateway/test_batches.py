@@ -151,12 +151,12 @@ def test_a_reply_that_is_not_yet_stored_is_not_forgotten(
     """The planted violation: killed after the batch was read and before the replies were stored."""
     path = tmp_path / "r.sqlite"
 
-    async def never(self: Gateway, *args: Any, **kwargs: Any) -> None:
+    async def never(self: ReplyCache, *args: Any, **kwargs: Any) -> None:
         await asyncio.Event().wait()
 
     async def die() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(Gateway, "_store", never)
+            patch.setattr(ReplyCache, "put", never)
             async with opened(server, path) as gateway:
                 tasks = completed(gateway)
                 await asyncio.sleep(0.5)
