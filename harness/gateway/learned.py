@@ -26,6 +26,7 @@ _GROWTH = 0.01
 _CALM = 100
 """Departures without a refusal before the pace is raised again."""
 _BASIS_S, _BASIS_N = 5.0, 20
+"""A pace is computed from so many seconds, or so many departures that passed."""
 _TRUSTED_S = 10.0
 _MEMORY_S = 60.0
 _SLOWEST = 1 / 60

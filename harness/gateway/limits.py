@@ -198,6 +198,7 @@ class Limiter:
     def _reopen(self, permit: Permit) -> None:
         self._learned.reopened(permit.number, permit.left_at, self.now())
         self.health.accepted()
+        self._trial = None
 
     async def _departure(self, need: Need) -> Permit:
         while True:
@@ -224,7 +225,7 @@ class Limiter:
             wait = trouble.wait(now)
             if wait > 0:
                 return trouble.kind, wait
-            if self._trial is not None:
+            if trouble.trying is not None and self._trial is not None:
                 self._reopen(self._trial)
         waits = {name: pace.delay(now, _COSTS[name](need)) for name, pace in self._paces.items()}
         waits["pause"] = self._paused_until - now
