@@ -41,6 +41,11 @@ class Remembering:
     def __init__(self, endpoint: Endpoint) -> None:
         self._gateway = RehearsingGateway(endpoint)
 
+    @property
+    def made(self) -> dict[str, set[str]]:
+        """Distinct requests by purpose that were answered anew."""
+        return self._gateway.asked
+
     async def complete(self, request: ChatRequest) -> Completion:
         key = f"{request.messages}{request.purpose}"
         if key not in self.replies:
