@@ -139,6 +139,7 @@ async def _called(name: str, endpoint: Endpoint, directory: RunDirectory, embeds
         update={
             "retries": _TRIES,
             "max_retry_wait_s": 1.0,
+            "outage_s": 1.0,
             "request_timeout": min(_TIMEOUT_S, endpoint.request_timeout),
         }
     )

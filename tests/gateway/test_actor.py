@@ -32,7 +32,7 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
             return await asyncio.gather(*(client.complete(ask(text, cell=cell)) for text in texts))
 
     texts = [f"text {n}" for n in range(30)]
-    one, other = ray.get([cell.ask.remote(client, texts) for cell in (Cell.remote(), Cell.remote())])
+    one, other = ray.get([cell.ask.remote(client, "cell", texts) for cell in (Cell.remote(), Cell.remote())])
     assert {done.status for done in one + other} == {Status.OK}
     assert [done.value for done in one] == [done.value for done in other]
     assert sum(done.attempts for done in one + other) == 30, "two processes share requests in flight and the store"
