@@ -14,6 +14,7 @@ from harness.gateway.client import GatewayClient
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec
 from harness.memory_actor import MemoryClient, start_memory
 from harness.method import Shared
+from harness.records import Status
 from harness.store import RunDirectory
 from harness.vectors import EmbedClient, VectorsAtHand
 
@@ -55,7 +56,8 @@ class Worker:
         """
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
-            return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy)
+            out = {s: n for s, n in training.counts.items() if s == Status.BUDGET}
+            return CellResult(spec.name, training.status, out, 0, 0, why, training.remedy)
         async with self._slots:
             index = await self._index(benchmark[0])
             services = Services(

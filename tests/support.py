@@ -104,6 +104,10 @@ class LocalMemory(MemoryClient):
         value: str = await self.actor.sha256()
         return value
 
+    async def incidents(self) -> dict[str, int]:
+        counts: dict[str, int] = await self.actor.incidents()
+        return counts
+
     async def export(self, path: Path) -> None:
         await self.actor.export(str(path))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.clock import parse_stamp
 from harness.errors import DataError
 from harness.memory import Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
 from harness.memory_actor import read_journal, read_memory, write_memory
@@ -35,20 +36,22 @@ def log_of(drawn: list[tuple[int, list[Change]]]) -> MemoryLog:
 def test_the_state_at_t_is_the_fold_of_what_holds_before_t(drawn: list[tuple[int, list[Change]]], day: int) -> None:
     log = log_of(drawn)
     instant = START + timedelta(days=day)
+    decision = parse_stamp(instant.strftime("%Y-%m-%d %H:%M"), "UTC")
     folded: dict[str, str] = {}
     for op in log.ops:
         if op.key.valid_from < instant and op.object_id is not None:
             folded.pop(op.object_id, None)
             if op.value is not None:
                 folded[op.object_id] = op.value
-    assert log.state_at(instant) == folded
-    assert log.state_at(START + timedelta(days=99)) == dict(log.final_state())
+    assert log.state_at(log.length_at(decision)) == folded
+    assert log.state_at(len(log)) == dict(log.final_state())
 
 
 @given(records, st.integers(0, 20))
 def test_later_operations_do_not_change_an_earlier_state(drawn: list[tuple[int, list[Change]]], day: int) -> None:
-    instant = START + timedelta(days=day)
-    assert log_of(drawn).state_at(instant) == log_of([r for r in drawn if r[0] < day]).state_at(instant)
+    decision = parse_stamp((START + timedelta(days=day)).strftime("%Y-%m-%d %H:%M"), "UTC")
+    whole, cut = log_of(drawn), log_of([r for r in drawn if r[0] < day])
+    assert whole.state_at(whole.length_at(decision)) == cut.state_at(cut.length_at(decision))
 
 
 @given(records)

@@ -173,6 +173,8 @@ class _Filler:
         hint = key.lower()
         if schema.get("format") in ("date", "date-time") or any(word in hint for word in _DATE_HINTS):
             text = self._rng.choice(self._stuff.dates)
+        elif hint == "id" and self._stuff.marks:
+            text = str(self._rng.choice(self._stuff.marks))
         elif any(word in hint for word in _NAME_HINTS):
             text = self._rng.choice(self._stuff.names)
         else:

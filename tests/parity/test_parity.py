@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity import runners
+from tests.parity import memories, runners
 
 RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "vanilla_rag_gate_": runners.vanilla_rag_gate,
@@ -27,6 +27,7 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "tiem_skills_": runners.tiem_skills,
     "tiem_stability_": runners.tiem_stability,
     "tiem_scmr_vote_": runners.tiem_scmr_vote,
+    "mem0_v1_update_": memories.mem0_v1_update,
 }
 
 
