@@ -117,11 +117,11 @@ def run_cells(configs: Sequence[CellConfig], scratch: Path, only: Sequence[str] 
 
     ``only`` leaves out all other catalysts of cells that do not learn: their forecasts depend on nothing else.
     """
-    jobs = make_jobs(configs, lambda text: None)
-    return asyncio.run(_run_jobs(jobs, scratch, only))
+    return asyncio.run(run_jobs(make_jobs(configs, lambda text: None), scratch, only))
 
 
-async def _run_jobs(jobs: Sequence[Job], scratch: Path, only: Sequence[str] | None) -> dict[str, list[Row]]:
+async def run_jobs(jobs: Sequence[Job], scratch: Path, only: Sequence[str] | None) -> dict[str, list[Row]]:
+    """As ``run_cells``, for jobs that are made already."""
     directory = RunDirectory(scratch)
     vectors: dict[str, VectorsAtHand] = {}
     shared: dict[str, Any] = {}
