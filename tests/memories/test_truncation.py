@@ -15,7 +15,7 @@ from methods.fed import Origin
 from tests.memories.world import both, cut, log_of, planted, planted_at, prompt, ran, small
 from tests.support import benchmark_of, config_of
 
-METHODS = ("mem0",)
+METHODS = ("mem0", "a_mem")
 RELEASED = ("edt", "cmin_us", "csmd")
 BENCHMARKS = ["sample", *(pytest.param(name, marks=pytest.mark.data) for name in RELEASED)]
 

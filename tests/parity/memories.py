@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ from harness.gateway.result import Completion
 from harness.memory import CommitKey, MemoryLog
 from harness.method import FedRecord, Tools, Vectors
 from harness.records import Call, Document, Status
+from methods.a_mem.method import AMem
+from methods.a_mem.method import search as find_notes
+from methods.a_mem.notes import notes_of, with_linked
 from methods.mem0.method import Mem0
 from methods.mem0.operations import memories_of, search
 
@@ -117,3 +121,64 @@ def _numbered(prompts: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | Non
         return None
     lines = asked[0].split("## On file\n")[1].split("\n\n## New")[0].splitlines()
     return [(line[1:].split("] ")[0], line.split("] ", 1)[1]) for line in lines if line.startswith("[")]
+
+
+def amem_paper(inputs: Any, expected: Any) -> None:
+    asyncio.run(_amem(inputs, expected))
+
+
+async def _amem(inputs: Any, expected: Any) -> None:
+    method = AMem(name="a_mem", neighbours=inputs["k_neighbours"], rebuild_every=inputs["evo_threshold"])
+    log, model = MemoryLog(), Scripted()
+    # A record of ours stands with its date and company in front; the vectors of the case are of bare contents.
+    unasked = [1.0] * len(next(iter(inputs["vectors"].values())))
+    vectors = {_headed(n): inputs["vectors"].get(n["content"], unasked) for n in inputs["notes"]} | inputs["vectors"]
+    vectors |= {t.replace(n["content"], _headed(n)): v for n in inputs["notes"] for t, v in inputs["vectors"].items()}
+    tools = tools_of(model, vectors)
+    names = {f"{number:04}": given["id"] for number, given in enumerate(inputs["notes"])}
+    for name, given, want in zip(names, inputs["notes"], expected["trace"], strict=True):
+        model.replies = {"a_mem_note": given["llm_analysis"], "a_mem_evolve": given["llm_evolution"]}
+        model.prompts.clear()
+        record = record_of(name, _stamp(given["time"]), given["content"], "s", method.scope_of)
+        proposal = await method.propose(record, tools)
+        log.commit(record.key, await method.apply(log.final_state(), proposal, record.key.valid_from, tools))
+        assert len(model.prompts) == want["n_llm_calls"]
+        shown = re.findall(r"^\[(\d+)\] time: ", model.prompts[-1][1], re.MULTILINE)
+        assert [int(p) for p in shown] == want["neighbour_positions_shown"]
+        notes = notes_of(log.final_state())
+        assert {
+            names[name]: {
+                "keywords": list(n.keywords),
+                "context": n.context,
+                "tags": list(n.tags),
+                "links": list(n.links),
+            }
+            for name, n in notes.items()
+        } == want["state"]
+        bare = {_headed(n): n["content"] for n in inputs["notes"]}
+        assert [_replaced(n.index_text, bare) for n in notes.values()] == want["index_texts"]
+        assert sum(n.evolved for n in notes.values()) == want["evo_cnt"]
+    by_position = {n.position: n for n in notes_of(log.final_state()).values()}
+    contents = [n["content"] for n in inputs["notes"]]
+    await method.vectors.fetch([n.index_text for n in by_position.values()], tools.embed)
+    for query, want in zip(inputs["queries"], expected["queries"], strict=True):
+        vector = unit(inputs["vectors"][query["keywords"]])
+        hits = [i for i, _ in find_notes(list(by_position.values()), vector, method.vectors, query["k"])]
+        assert hits == want["top_positions"]
+        read = with_linked(by_position, hits, query["k"])
+        assert [contents[p] for p in read] == want["returned_contents_in_order"]
+
+
+def _headed(note: Any) -> str:
+    return f"[{_stamp(note['time'])} s s] {note['content']}"
+
+
+def _stamp(digits: str) -> str:
+    day = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}"
+    return f"{day} {digits[8:10]}:{digits[10:12]}" if len(digits) >= 12 else day
+
+
+def _replaced(text: str, pairs: Mapping[str, str]) -> str:
+    for old, new in pairs.items():
+        text = text.replace(old, new)
+    return text

@@ -28,6 +28,7 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "tiem_stability_": runners.tiem_stability,
     "tiem_scmr_vote_": runners.tiem_scmr_vote,
     "mem0_v1_update_": memories.mem0_v1_update,
+    "amem_paper_": memories.amem_paper,
 }
 
 
