@@ -37,6 +37,7 @@ class LLM(Protocol):
         purpose: str,
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Completion:
         """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok.
 
@@ -46,6 +47,7 @@ class LLM(Protocol):
             purpose: what the call is for, in one word, for the ledger.
             essential: keys without which a reply is invalid (default: all that ``schema`` requires).
             max_tokens: upper bound of the reply (default: the backbone's).
+            tools: what the reply may call instead of saying something (see ``harness.gateway.tools``).
         """
         ...
 

@@ -24,7 +24,7 @@ from harness.jobs import BenchmarkIndex, CellSpec, Job, planned
 from harness.memory_actor import MemoryActor, MemoryClient
 from harness.plan import make_jobs
 from harness.records import Benchmark, Call, Forecast, Status
-from harness.rehearsal.answerer import answer
+from harness.rehearsal.answerer import answer, tool_call
 from harness.rows import Row
 from harness.store import CellStore, RunDirectory
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
@@ -71,8 +71,9 @@ class RehearsingGateway:
     async def complete(self, request: ChatRequest) -> Completion:
         prepared = prepare(self._endpoint, request)
         self.asked.setdefault(request.purpose, set()).add(prepared.sha256)
-        text = answer(prepared.body, "a")
-        reply = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+        text, tool = answer(prepared.body, "a"), tool_call(prepared.body, "a")
+        message = {"content": text, "tool_calls": [tool] if tool else None}
+        reply = {"choices": [{"message": message, "finish_reason": "stop"}]}
         reading = read_reply(reply, request.schema, request.essential)
         call = Call(
             None, request.purpose, request.stage, prepared.sha256, "m", None, None, 1, False, 10, 0, 5, 0, None,

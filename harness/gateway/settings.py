@@ -48,6 +48,7 @@ class Endpoint(BaseModel):
         max_in_flight: requests in the air at once; also the size of the connection pool.
         request_timeout: seconds after which one attempt is given up and tried again.
         structured: how the server takes a schema. Where it is not ``json_schema`` the schema is also put in words.
+        tool_calls: whether the server has an interface for tool calls; else they are put into a JSON schema.
         extra_body: further fields of the request body, sent as they are.
         retries: attempts at one request, the first included.
         max_retry_wait_s: upper bound of any single wait, whatever Retry-After says.
@@ -72,6 +73,7 @@ class Endpoint(BaseModel):
     token_param: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     supports_temperature: bool = True
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    tool_calls: bool = True
     extra_body: dict[str, Any] = Field(default_factory=dict)
     max_output_tokens: int = Field(default=1500, ge=1)
     temperature: float = Field(default=0.0, ge=0)
@@ -113,6 +115,7 @@ class Endpoint(BaseModel):
             "model": self.model,
             "token_param": self.token_param,
             "structured": self.structured,
+            "tool_calls": self.tool_calls,
             "extra_body": self.extra_body,
             "max_output_tokens": self.max_output_tokens,
             "temperature": self.temperature if self.supports_temperature else None,

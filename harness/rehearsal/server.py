@@ -15,7 +15,7 @@ from typing import Any
 from aiohttp import web
 
 from harness.rehearsal import FINGERPRINT, vectors
-from harness.rehearsal.answerer import answer
+from harness.rehearsal.answerer import answer, tool_call
 from harness.rehearsal.faults import Faults
 from harness.rehearsal.limits import Limits
 
@@ -87,11 +87,12 @@ class Server:
         body = await _body(request)
         if body is None or not isinstance(body.get("messages"), list) or not body["messages"]:
             return _error(400, "invalid_request_error", "the body must be a JSON object with a list of messages")
-        content = answer(body, self._variant(body))
-        prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(content)
+        content, call = answer(body, self._variant(body)), tool_call(body, self._variant(body))
+        said = content + call["function"]["arguments"] if call else content
+        prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(said)
 
         def reply(fault: str | None) -> dict[str, Any]:
-            message, finish = _message(content, fault)
+            message, finish = _message(content, call, fault)
             return {
                 "id": f"chatcmpl-{_digest(body).hex()}",
                 "object": "chat.completion",
@@ -170,19 +171,30 @@ class Server:
         return key is None or request.headers.get("Authorization") == f"Bearer {key}"
 
 
-def _message(content: str, fault: str | None) -> tuple[dict[str, Any], str]:
+def _message(content: str, call: dict[str, Any] | None, fault: str | None) -> tuple[dict[str, Any], str]:
     """(message, finish_reason), spoilt by one of the reply faults."""
     message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     match fault:
-        case "malformed":
-            return {**message, "content": f"{content.rstrip('}')},}}"}, "stop"
-        case "truncated":
-            return {**message, "content": content[: len(content) // 2]}, "length"
         case "refused":
             return {**message, "content": None, "refusal": "I cannot help with that."}, "stop"
         case "empty":
             return {**message, "content": ""}, "stop"
-    return message, "stop"
+    if call is not None:
+        function = call["function"]
+        arguments = _spoilt(function["arguments"], fault)
+        message["tool_calls"] = [{**call, "function": {**function, "arguments": arguments}}]
+    else:
+        message["content"] = _spoilt(content, fault)
+    return message, "length" if fault == "truncated" else "stop" if call is None else "tool_calls"
+
+
+def _spoilt(text: str, fault: str | None) -> str:
+    match fault:
+        case "malformed":
+            return f"{text.rstrip('}')},}}"
+        case "truncated":
+            return text[: len(text) // 2]
+    return text
 
 
 async def _body(request: web.Request) -> dict[str, Any] | None:

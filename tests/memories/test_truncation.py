@@ -15,7 +15,10 @@ from methods.fed import Origin
 from tests.memories.world import both, cut, log_of, planted, planted_at, prompt, ran, small
 from tests.support import benchmark_of, config_of
 
-METHODS = ("mem0", "a_mem")
+METHODS = ("mem0", "a_mem", "memgpt")
+ALL = ("context.budget=native", "method.native_tokens=1000000")
+READS = {"mem0": ("method.top_k=1000", *ALL), "a_mem": ("method.retrieve_k=1000", *ALL), "memgpt": ALL}
+"""Overrides with which a method shows whatever it may see: nothing hides behind a rank or a budget."""
 RELEASED = ("edt", "cmin_us", "csmd")
 BENCHMARKS = ["sample", *(pytest.param(name, marks=pytest.mark.data) for name in RELEASED)]
 
@@ -45,7 +48,7 @@ def telling(case: Catalyst) -> str:
 @pytest.mark.parametrize("method", METHODS)
 def test_deleting_the_future_changes_no_prompt(method: str, where: tuple[str, ...], tmp_path: Path) -> None:
     case = case_of(where)
-    command = (f"method={method}", "memory=online", *where)
+    command = (f"method={method}", *READS[method], "memory=online", *where)
     whole = prompt(tmp_path / "whole", small(case), case, *command)
     assert prompt(tmp_path / "cut", both(small(case), cut(case)), case, *command) == whole
     assert log_of(tmp_path / "whole").sha256() != log_of(tmp_path / "cut").sha256(), "nothing was cut"
@@ -56,7 +59,7 @@ def test_deleting_the_future_changes_no_prompt(method: str, where: tuple[str, ..
 def test_a_document_that_tells_the_outcome(method: str, where: tuple[str, ...], tmp_path: Path) -> None:
     """One minute after T it changes nothing; one minute before T, or with the gate off, it does."""
     case = case_of(where)
-    command = (f"method={method}", *where)
+    command = (f"method={method}", *READS[method], *where)
     late = both(small(case), planted(case, +1, telling(case)))
     early = both(small(case), planted(case, -1, telling(case)))
     plain = prompt(tmp_path / "plain", small(case), case, *command)
@@ -71,7 +74,7 @@ def test_the_day_of_a_date_only_decision_is_not_remembered_yet(method: str, tmp_
     """A morning's document is known before the end of the day, but a decision that is the whole day may come before it."""
     where = ("benchmark=sample",)
     case = case_of(where, date_only=True)
-    command = (f"method={method}", *where)
+    command = (f"method={method}", *READS[method], *where)
     plain = prompt(tmp_path / "plain", small(case), case, *command)
     same_day = both(small(case), planted_at(case, f"{case.time.text} 06:00", telling(case)))
     day_before = (case.time.day - timedelta(days=1)).isoformat()
@@ -113,13 +116,13 @@ def test_a_memory_that_shows_its_final_state_is_caught_at_the_prompt(
     case = case_of(("benchmark=sample",))
     monkeypatch.setattr(MemoryLog, "length_at", lambda self, decision: len(self.ops))
     with pytest.raises(AssertionError, match="bug"):
-        prompt(tmp_path, small(case), case, f"method={method}", "benchmark=sample")
+        prompt(tmp_path, small(case), case, f"method={method}", *READS[method], "benchmark=sample")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_under_the_paper_gate_what_later_records_shaped_is_left_out(method: str, tmp_path: Path) -> None:
     case = case_of(("benchmark=sample",))
-    command = (f"method={method}", "benchmark=sample", "gate=paper")
+    command = (f"method={method}", *READS[method], "benchmark=sample", "gate=paper")
     whole = prompt(tmp_path / "whole", small(case), case, *command)
     assert prompt(tmp_path / "cut", both(small(case), cut(case)), case, *command) != whole
 
@@ -128,9 +131,8 @@ def test_under_the_paper_gate_what_later_records_shaped_is_left_out(method: str,
 def test_the_memory_of_a_case_never_holds_its_own_outcome_even_without_a_gate(method: str, tmp_path: Path) -> None:
     """``gate=off`` shows the final memory, but nothing that the outcome of the asking case shaped."""
     case = case_of(("benchmark=sample",))
-    rows = ran(
-        tmp_path, small(case), [case.catalyst_id], f"method={method}", "benchmark=sample", "gate=off", "memory=online"
-    )
+    command = (f"method={method}", *READS[method], "benchmark=sample", "gate=off", "memory=online")
+    rows = ran(tmp_path, small(case), [case.catalyst_id], *command)
     assert {r["status"] for r in rows} == {"ok"}
     log = log_of(tmp_path)
     assert f"case:{case.catalyst_id}" in log

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity import memories, runners
+from tests.parity import agents, memories, runners
 
 RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "vanilla_rag_gate_": runners.vanilla_rag_gate,
@@ -29,6 +29,10 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "tiem_scmr_vote_": runners.tiem_scmr_vote,
     "mem0_v1_update_": memories.mem0_v1_update,
     "amem_paper_": memories.amem_paper,
+    "memgpt_core_": agents.memgpt_core,
+    "memgpt_evict_": agents.memgpt_evict,
+    "memgpt_paging_": agents.memgpt_paging,
+    "memgpt_step_": agents.memgpt_step,
 }
 
 
