@@ -112,3 +112,58 @@ def test_a_shared_file_states_its_hash_and_an_altered_one_is_refused(tmp_path: P
     path.write_bytes(b"nonsense")
     with pytest.raises(DataError, match="not a memory file"):
         read_memory(path)
+
+
+def at(day: int, hour: int) -> datetime:
+    return START + timedelta(days=day, hours=hour)
+
+
+def test_a_decision_that_is_a_day_knows_nothing_of_that_day_and_nothing_learned_after_it() -> None:
+    """The longest prefix: an outcome that resolves on the day comes after a document of the day, so it is not seen either."""
+    log = MemoryLog()
+    log.commit(CommitKey(at(3, 9), at(3, 9), "early", (START + timedelta(days=3)).date()), [Change("put", "a", "1")])
+    log.commit(CommitKey(at(4, 7), at(4, 7), "case:x"), [Change("put", "a", "2")])
+    log.commit(CommitKey(at(4, 9), at(4, 9), "today", (START + timedelta(days=4)).date()), [Change("put", "a", "3")])
+    log.commit(CommitKey(at(4, 15), at(4, 15), "case:y"), [Change("put", "a", "4")])
+
+    def seen(text: str) -> str | None:
+        return log.state_at(log.length_at(parse_stamp(text, "UTC"))).get("a")
+
+    assert seen("2020-01-04") is None
+    assert seen("2020-01-05") == "2"
+    assert seen("2020-01-06") == "4"
+    assert seen("2020-01-05 09:00") == "2"
+    assert seen("2020-01-05 09:01") == "3"
+    assert seen("2020-01-05 15:01") == "4"
+
+
+@given(records, st.integers(0, 20), st.integers(0, 30))
+def test_the_prefix_that_a_decision_knows_is_the_longest(
+    drawn: list[tuple[int, list[Change]]], day: int, hours: int
+) -> None:
+    log = MemoryLog()
+    for i, (number, some) in enumerate(sorted(drawn, key=lambda r: r[0])):
+        when = START + timedelta(days=number, hours=i)
+        log.commit(CommitKey(when, when, f"r{i:02d}", when.date() if i % 2 else None), some)
+    for text in (f"{at(day, 0):%Y-%m-%d}", f"{at(day, hours):%Y-%m-%d %H:%M}"):
+        decision = parse_stamp(text, "UTC")
+        known = [op.key.known_to(decision) for op in log.ops]
+        assert log.length_at(decision) == (known.index(False) if False in known else len(known))
+
+
+def test_what_happened_is_counted_and_changes_nothing() -> None:
+    log = MemoryLog()
+    log.commit(CommitKey(START, START, "a"), [Change("put", "x", "1"), Change("odd", None), Change("odd", None)])
+    log.commit(CommitKey(START, START, "b"), [])
+    assert log.incidents() == {"odd": 2}
+    assert dict(log.final_state()) == {"x": "1"}
+
+
+def test_a_scope_has_a_state_of_its_own() -> None:
+    log = MemoryLog()
+    log.commit(CommitKey(START, START, "a", scope="s"), [Change("put", "x", "1")])
+    log.commit(CommitKey(START, START, "b", scope="t"), [Change("put", "y", "2")])
+    assert dict(log.final_state("s")) == {"x": "1"}
+    assert dict(log.final_state()) == {"x": "1", "y": "2"}
+    again = MemoryLog(ops_of(log.rows()))
+    assert (again.sha256(), dict(again.final_state("t"))) == (log.sha256(), {"y": "2"})
