@@ -11,11 +11,12 @@ import pytest
 from harness.jobs import Job
 from harness.plan import make_jobs
 from harness.records import Benchmark, Catalyst
-from tests.memories.test_truncation import METHODS, case_of, telling
+from tests.memories.test_truncation import METHODS, case_of
 from tests.memories.world import both, planted, small
 from tests.support import config_of, run_jobs
 
 CANARY = "Zanzibar Zeppelin Works"
+SAID = f"{CANARY} wins an order. {CANARY} raises its guidance. {CANARY} expects profit to grow."
 
 
 def job_on(benchmark: Benchmark, name: str, case: Catalyst, method: str) -> Job:
@@ -34,7 +35,7 @@ def test_a_canary_in_one_is_not_found_in_the_other(method: str, tmp_path: Path) 
     case = case_of(("benchmark=sample",))
     (job,) = make_jobs([config_of(f"method={method}", "benchmark=sample")], lambda text: None)
     plain = small(case)(job.benchmark)
-    with_canary = both(small(case), planted(case, -1, f"{CANARY}. {telling(case)}"))(job.benchmark)
+    with_canary = both(small(case), planted(case, -1, SAID))(job.benchmark)
     jobs = [job_on(with_canary, "one", case, method), job_on(plain, "two", case, method)]
     asyncio.run(run_jobs(jobs, tmp_path, [case.catalyst_id]))
     journals = {p.parent.name: p.read_text("utf-8") for p in tmp_path.glob("memories/*/memory.jsonl")}
