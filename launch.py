@@ -5,7 +5,8 @@
     python launch.py experiment=demo
 
 Hydra only composes: its task collects the configuration of a cell and returns. After Hydra is done all cells run together.
-Exit codes: 0 all cells complete; 1 a cell failed or is incomplete; 2 bad usage, configuration or data; 3 budget reached;
+run.mode=estimate says what it will cost, run.mode=check whether everything is there.
+Exit codes: 0 all cells complete; 1 a cell failed or is incomplete, or a check is not ok; 2 bad usage, configuration or data; 3 budget reached;
 130 interrupted.
 """
 
@@ -24,9 +25,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 
+from harness.check import check
 from harness.errors import ConfigError, HarnessError
+from harness.estimate import estimate, estimate_text, write_estimate
+from harness.jobs import Job
 from harness.plan import Composed, make_jobs, validated
-from harness.run import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
+from harness.run import EXIT_BUDGET, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
 from harness.store import RunDirectory
 
 os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's errors come to us, instead of being printed with half a traceback
@@ -90,11 +94,14 @@ def run(arguments: Sequence[str], console: Console) -> int:
         if any(a.startswith("-") and a not in ("-m", "--multirun") for a in arguments):
             return EXIT_OK  # --help, --cfg, --info: Hydra has printed what was asked for
         raise ConfigError("the sweep names no cell; does a glob match nothing in conf/?")
-    if configs[0].run.mode != "run":
-        raise ConfigError(f"run.mode={configs[0].run.mode}: not available in this version; use run.mode=run")
+    mode = configs[0].run.mode
     jobs = make_jobs(configs, lambda text: say(console, text))
     directory = RunDirectory(configs[0].run.dir)
     directory.lock()
+    if mode == "estimate":
+        return tell_estimate(jobs, directory, console)
+    if mode == "check":
+        return EXIT_OK if check(jobs, directory, lambda finding: say(console, str(finding))) else EXIT_INCOMPLETE
     try:
         result = run_jobs(jobs, directory, console, arguments)
     except HarnessError as error:
@@ -102,7 +109,17 @@ def run(arguments: Sequence[str], console: Console) -> int:
         return EXIT_INCOMPLETE
     reported = make_report(directory, console)
     tell_what_is_left(result, console)
+    if result.exit_code == EXIT_BUDGET:
+        say(console, f"still to pay:\n{estimate_text(estimate(jobs, directory))}")
     return result.exit_code if reported else result.exit_code or EXIT_INCOMPLETE
+
+
+def tell_estimate(jobs: Sequence[Job], directory: RunDirectory, console: Console) -> int:
+    """Print what the cells will cost, and write it into the run directory."""
+    found = estimate(jobs, directory)
+    write_estimate(found, directory.path)
+    say(console, estimate_text(found))
+    return EXIT_OK
 
 
 def make_report(directory: RunDirectory, console: Console) -> bool:

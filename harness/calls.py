@@ -25,11 +25,19 @@ Embedding = Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]]
 class CallingLLM:
     """``harness.method.LLM`` over a backbone; every call made is appended to ``calls``."""
 
-    def __init__(self, chat: Chat | None, sample: tuple[int, int], calls: list[Call], stage: str = "forecast") -> None:
+    def __init__(
+        self,
+        chat: Chat | None,
+        sample: tuple[int, int],
+        calls: list[Call],
+        stage: str = "forecast",
+        cell: str | None = None,
+    ) -> None:
         self._chat = chat
         self._sample = sample
         self._calls = calls
         self._stage = stage
+        self._cell = cell
 
     async def complete(
         self,
@@ -57,6 +65,7 @@ class CallingLLM:
             sample=self._sample,
             purpose=purpose,
             stage=self._stage,
+            cell=self._cell,
         )
         completion = await self._chat.complete(request)
         self._calls.extend(completion.calls)

@@ -53,14 +53,18 @@ class Services:
 
 @dataclass
 class Progress:
-    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn."""
+    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
+
+    ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
+    """
 
     total: int = 0
     resumed: int = 0
     in_flight: int = 0
     done: Counter[str] = field(default_factory=Counter)
-    cost_usd: float = 0.0
+    cost_usd: float | None = 0.0
     state: str = "waiting"
+    backbone: str | None = None
     frontier: datetime | None = None
     front: int = 0
 
@@ -71,6 +75,12 @@ class Progress:
     def count(self, status: str) -> None:
         """One more is done."""
         self.done[str(status)] += 1
+
+    def pay(self, calls: Sequence[Call]) -> None:
+        """Add what ``calls`` have cost."""
+        for call in calls:
+            unknown = call.cost_usd is None or self.cost_usd is None
+            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +100,7 @@ class CellRun:
 
     def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
-        self.progress = Progress()
+        self.progress = Progress(backbone=spec.config.backbone.name if spec.method.uses_llm else None)
         self.warnings: list[str] = []
         self._config = spec.config
         self._index = index
@@ -181,7 +191,8 @@ class CellRun:
             self._calls += call_rows(self.spec.name, case.catalyst_id, epoch, calls)
             self.record_calls(None, shared)
         if forecast.status is Status.BUDGET:
-            self.exhaust(forecast.reason or "budget reached")
+            self._budget = forecast.reason or "budget reached"
+            self.ending.set()
         self._record(case, epoch, forecast, calls)
         return forecast
 
@@ -238,8 +249,8 @@ class CellRun:
             evidence=index.evidence.as_of(case.stock_id, case.time, config.gate),
             experience=index.experience[config.memory].as_of(case, config.gate),
             memory=_MemoryAsOf(services.memory, case.time, config.gate) if services.memory else None,
-            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls),
-            build_llm=CallingLLM(services.chat, (0, 0), shared, "build"),
+            llm=CallingLLM(services.chat, (config.run.seed, epoch), calls, cell=self.spec.name),
+            build_llm=CallingLLM(services.chat, (0, 0), shared, "build", self.spec.name),
             embed=embed,
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
@@ -255,7 +266,7 @@ class CellRun:
 
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
         """Put calls that belong to no forecast row on file."""
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         self._calls += call_rows(self.spec.name, catalyst_id, None, calls)
 
     def give_up_on(self, rest: Plan) -> None:
@@ -270,19 +281,17 @@ class CellRun:
             self._record(case, epoch, reason, ())
 
     def fail(self, error: HarnessError) -> None:
-        """End the run: going on is of no use."""
-        self._fatal = self._fatal or error
-        self.ending.set()
-
-    def exhaust(self, reason: str) -> None:
-        """End the run: the budget is reached."""
-        self._budget = reason
+        """End the run: going on is of no use, or the budget does not allow it."""
+        if isinstance(error, CallFailed | EmbeddingFailed) and error.status == Status.BUDGET:
+            self._budget = str(error)
+        else:
+            self._fatal = self._fatal or error
         self.ending.set()
 
     def _failed(self, case: Catalyst, error: Exception) -> Forecast:
         """The forecast that an exception amounts to."""
         if isinstance(error, CallFailed | EmbeddingFailed):
-            if isinstance(error, EmbeddingFailed) and error.fatal:
+            if error.status == Status.BUDGET or (isinstance(error, EmbeddingFailed) and error.fatal):
                 self.fail(error)
             return Forecast(Status(error.status), reason=str(error))
         if isinstance(error, HarnessError) and not isinstance(error, GateError):
@@ -304,7 +313,7 @@ class CellRun:
 
     def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call]) -> None:
         self.progress.count(forecast.status)
-        self.progress.cost_usd += sum(c.cost_usd or 0.0 for c in calls)
+        self.progress.pay(calls)
         outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
         self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls))
         self._evidence += evidence_rows(self.spec.name, case, epoch, forecast.shown)
@@ -392,7 +401,8 @@ class CellRun:
             why = Counter(str(r["reason"]) for r in rows if not Status(r["status"]).final).most_common(1)
             said = f": {why[0][0]}" if why else ""
             status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds}){said}", again
-        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy)
+        budget = self._budget is not None or bool(counts[Status.BUDGET])
+        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy, budget)
 
     @property
     def index(self) -> BenchmarkIndex:
@@ -415,7 +425,7 @@ class CellRun:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory"), embed)
+        return Tools(CallingLLM(self._services.chat, (0, 0), calls, "memory", self.spec.name), embed)
 
 
 def shared_objects(directory: Path) -> Callable[..., Any]:

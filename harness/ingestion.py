@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from harness.errors import CallFailed, HarnessError
+from harness.errors import HarnessError
 from harness.evidence import case_source
 from harness.gateway.result import Stopped
 from harness.jobs import BenchmarkIndex, CellSpec, taught
@@ -53,7 +53,6 @@ class IngestingCell(Protocol):
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
     def warn(self, text: str) -> None: ...
     def fail(self, error: HarnessError) -> None: ...
-    def exhaust(self, reason: str) -> None: ...
     def stop(self) -> None: ...
 
 
@@ -195,7 +194,5 @@ class Ingestion:
         """End the run: no record can be skipped, for what comes after it would be learned by another memory."""
         if isinstance(error, Stopped):
             self._cell.stop()
-        elif isinstance(error, CallFailed) and error.status == Status.BUDGET:
-            self._cell.exhaust(str(error))
         else:
             self._cell.fail(error)

@@ -69,7 +69,7 @@ class Job:
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, and what to do."""
+    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, what to do, and whether it was for want of money."""
 
     cell: str
     status: str
@@ -78,6 +78,7 @@ class CellResult:
     resumed: int
     reason: str | None = None
     remedy: str | None = None
+    budget: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, Protocol
 
-from harness.errors import HarnessError
+from harness.errors import CallFailed, HarnessError
 from harness.gateway.result import Stopped
 from harness.jobs import BenchmarkIndex, CellSpec, taught
 from harness.memory import CommitKey
@@ -151,7 +151,8 @@ class Learning:
         if forecast is None:
             return False, None
         if not forecast.status.final:
-            self._cell.fail(HarnessError(f"learning cannot go past {name}: {forecast.status} ({forecast.reason})"))
+            why = f"learning cannot go past {name}: {forecast.status} ({forecast.reason})"
+            self._cell.fail(CallFailed(str(forecast.status), why))
             return False, None
         if name in self._committed:
             return True, None

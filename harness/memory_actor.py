@@ -90,7 +90,13 @@ class MemoryActor:
     """Holds one log: a trained memory, if any, and what this run has learned since."""
 
     def __init__(
-        self, learner: Learner, trained: str | None, journal: str | None, chat: Chat | None, embed: Embedding
+        self,
+        learner: Learner,
+        trained: str | None,
+        journal: str | None,
+        chat: Chat | None,
+        embed: Embedding,
+        cell: str | None = None,
     ) -> None:
         self._learner = learner
         self._journal = Path(journal) if journal else None
@@ -98,6 +104,7 @@ class MemoryActor:
         for op in read_journal(self._journal) if self._journal else []:
             self._log.replay(op)
         self._chat = chat
+        self._cell = cell
         self._embedding = VectorsAtHand(embed)
         self._order = asyncio.Lock()
         self._snapshots: OrderedDict[int, State] = OrderedDict()
@@ -211,7 +218,7 @@ class MemoryActor:
             calls.extend(made)
             return vectors
 
-        return Tools(CallingLLM(self._chat, (0, 0), calls, "memory"), embed)
+        return Tools(CallingLLM(self._chat, (0, 0), calls, "memory", self._cell), embed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +255,12 @@ class MemoryClient:
 
 
 def start_memory(
-    name: str, learner: Learner, trained: Path | None, journal: Path | None, chat: Chat | None, embed: Any
+    name: str, learner: Learner, trained: Path | None, journal: Path | None, chat: Chat | None, embed: Any, cell: str
 ) -> MemoryClient:
-    """The memory actor ``name`` of this session, started if it is not there. It restarts by itself, as often as it must."""
+    """The memory actor ``name`` of this session, started if it is not there. It restarts by itself, as often as it must.
+
+    Its calls are those of ``cell``; only a memory that learns makes any, and that belongs to one cell.
+    """
     actor = ray.remote(MemoryActor).options(
         name=f"memory:{name}",
         get_if_exists=True,
@@ -260,7 +270,7 @@ def start_memory(
         max_task_retries=-1,
     )
     paths = [str(p) if p else None for p in (trained, journal)]
-    return MemoryClient(actor.remote(learner, *paths, chat, embed))
+    return MemoryClient(actor.remote(learner, *paths, chat, embed, cell))
 
 
 def review_key(at: datetime) -> CommitKey:

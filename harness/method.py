@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from harness.evidence import EvidenceView, Gate
 from harness.gateway.result import Completion
 from harness.memory import Change, CommitKey, State
 from harness.records import Catalyst, Document, Forecast, ResolvedCase
+
+if TYPE_CHECKING:
+    from harness.expected import Expected, Survey
 
 Vectors = NDArray[np.float32]
 Message = Mapping[str, str]
@@ -154,6 +157,10 @@ class Method(Protocol):
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         """Answer one catalyst. An unusable reply is a Forecast with that status, never an exception."""
+        ...
+
+    async def expected(self, survey: Survey) -> list[Expected] | None:
+        """What the calls of a run will be, without making one; None if the method cannot tell."""
         ...
 
     def learner(self) -> Learner | None:

@@ -122,12 +122,15 @@ class _Plan:
 
     def _check_endpoints(self, config: CellConfig, method: Method) -> None:
         embedder: Embedder = build(config.embedder, "embedder")
-        if method.uses_embedder and embedder.endpoint is not None:
+        running = config.run.mode == "run"  # an estimate needs no key, and a check says which one is missing
+        limited = config.run.budget_usd is not None
+        if running and method.uses_embedder and embedder.endpoint is not None:
             embedder.endpoint.api_key()
+            check_prices(embedder.endpoint, limited, embeddings=True)
         if method.uses_embedder and config.embedder.name == "hashing" and not config.backbone.rehearsal:
             self._warn_once("embedder=hashing sees shared spelling, not meaning; the paper's is embedder=openai")
-        if method.uses_llm:
-            check_prices(config.backbone, config.run.budget_usd is not None)
+        if running and method.uses_llm:
+            check_prices(config.backbone, limited)
             if not (config.backbone.rehearsal and config.backbone.base_url is None):
                 config.backbone.api_key()  # raises now if its variable is not set
 

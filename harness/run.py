@@ -15,10 +15,10 @@ from typing import Any
 from rich.console import Console
 
 from harness.jobs import CellResult, Job
-from harness.progress import ProgressDisplay
-from harness.records import Status
+from harness.ledger import ledger, ledger_text, read_payments
+from harness.progress import STATUS_FILE, ProgressDisplay
 from harness.session import Session
-from harness.store import RunDirectory
+from harness.store import RunDirectory, write_json
 
 PACKAGES = (
     "ray",
@@ -47,7 +47,7 @@ class RunResult:
             return EXIT_INTERRUPTED
         if any(c.status == "failed" for c in self.cells):
             return EXIT_INCOMPLETE
-        if any(c.counts.get(Status.BUDGET) for c in self.cells):
+        if any(c.budget for c in self.cells):
             return EXIT_BUDGET
         return EXIT_OK if all(c.status == "complete" for c in self.cells) else EXIT_INCOMPLETE
 
@@ -55,7 +55,7 @@ class RunResult:
 def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, command: Sequence[str]) -> RunResult:
     """Run what is missing of ``jobs`` in a locked directory; cells whose rows are all there start nothing."""
     started = datetime.now(UTC)
-    display = ProgressDisplay(console)
+    display = ProgressDisplay(console, directory.path / STATUS_FILE)
     answered = {job.spec.name: _answered(job, directory) for job in jobs}
     for job in jobs:
         if answered[job.spec.name]:
@@ -72,7 +72,16 @@ def run_jobs(jobs: Sequence[Job], directory: RunDirectory, console: Console, com
         _write_manifest(directory, left, started, None, command, session.resources)
         results = session.run(left)
         _write_manifest(directory, left, started, datetime.now(UTC), command, session.resources)
+    write_ledger(directory, display)
     return RunResult([*done, *results], session.interrupted)
+
+
+def write_ledger(directory: RunDirectory, display: ProgressDisplay) -> None:
+    """Print what the run directory has cost so far, and write ``ledger.json``."""
+    found = ledger(read_payments(directory.cache))
+    write_json(directory.path / "ledger.json", found.as_json())
+    if found.total.calls or found.total.unanswered:
+        display.say(ledger_text(found, "Paid so far in this run directory:"))
 
 
 def _complete(job: Job, answered: int, directory: RunDirectory) -> CellResult | None:

@@ -23,6 +23,7 @@ from harness.config import ClusterSettings, digest
 from harness.gateway.actor import SharedPurse, start_gateway
 from harness.gateway.client import GatewayClient
 from harness.jobs import CellResult, Job, TrainedMemory
+from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
 from harness.store import RunDirectory
@@ -76,7 +77,9 @@ class Session:
         """
         trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
         everything = [*trainings, *jobs]
-        self._progress = {job.spec.name: Progress(total=len(job.plan)) for job in everything}
+        self._progress = {
+            job.spec.name: Progress(total=len(job.plan), backbone=job.spec.config.backbone.name) for job in everything
+        }
         with self._interruptible():
             benchmarks = {id(j.benchmark): ray.put(j.benchmark) for j in everything}
             services = {id(j): (self._gateway(j), self._embedder(j)) for j in everything}
@@ -120,8 +123,10 @@ class Session:
                 told = True
                 self._display.say("stopping: no new calls; waiting for those in flight (Ctrl-C again to abort)")
                 self._stop(workers)
-            self._progress |= self._asked(workers)
-            self._display.update(self._progress)
+            for counts in self._asked([worker.progress.remote() for worker in workers]):
+                self._progress |= counts
+            gateways = [gateway.actor.named_stats.remote() for gateway in self._gateways.values()]
+            self._display.update(self._progress, dict(self._asked(gateways)))
         return results
 
     def _result(self, reference: Any, job: Job) -> CellResult:
@@ -139,17 +144,16 @@ class Session:
         self._display.say(f"failed     {job.spec.name}: {why}")
         return CellResult(job.spec.name, "failed", {}, 0, 0, why, "run the same command again: finished rows are kept")
 
-    def _asked(self, workers: Sequence[Any]) -> dict[str, Progress]:
-        """Counts by cell; a worker that is gone or busy is left out of this one update."""
-        asked = [worker.progress.remote() for worker in workers]
-        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=POLL_SECONDS)
-        cells: dict[str, Progress] = {}
+    def _asked(self, asked: Sequence[Any]) -> list[Any]:
+        """What actors answer; one that is gone or busy is left out of this one update."""
+        ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=POLL_SECONDS) if asked else ([], [])
+        answers = []
         for reference in ready:
             try:
-                cells |= ray.get(reference)
+                answers.append(ray.get(reference))
             except ray.exceptions.RayActorError:
                 continue
-        return cells
+        return answers
 
     def _stop(self, workers: Sequence[Any]) -> None:
         for worker in workers:
@@ -175,7 +179,7 @@ class Session:
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:
         """One budget for the session; what the run directory has cost before counts."""
         if budget_usd is not None and self._budget is None:
-            self._budget = SharedPurse(budget_usd, self._run_dir.spent_usd())
+            self._budget = SharedPurse(budget_usd, spent_usd(self._run_dir.cache))
         return self._budget
 
     def _embedder(self, job: Job) -> str | None:
@@ -187,7 +191,9 @@ class Session:
         if key not in self._embedders:
             actor = ray.remote(EmbedderActor).options(num_cpus=0, max_concurrency=1000)
             path = self._run_dir.cache / f"vectors-{component.name}.sqlite"
-            self._embedders[key] = EmbedClient(actor.remote(component, str(path)))
+            self._embedders[key] = EmbedClient(
+                actor.remote(component, str(path), self._purse(job.spec.config.run.budget_usd))
+            )
         return key
 
     def _worker(self) -> Any:

@@ -159,6 +159,20 @@ class CellStore:
         return latest
 
 
+def in_use(run_dir: Path) -> bool:
+    """Whether a run holds ``run_dir`` now: asked of the system, which forgets nobody and remembers no one who is gone."""
+    try:
+        handle = (run_dir / ".lock").open("r")
+    except OSError:
+        return False
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
 class RunDirectory:
     """A run directory, held by one run at a time."""
 
@@ -192,14 +206,6 @@ class RunDirectory:
     def store(self, kind: str, name: str) -> CellStore:
         """Rows of a cell (``cells``) or of the training of a memory (``memories``)."""
         return CellStore(self.path / kind / name)
-
-    def spent_usd(self) -> float:
-        """What the calls on file have cost, in all cells and trainings."""
-        total = 0.0
-        for path in self.path.glob("*/*/parts/calls-*.parquet"):
-            costs = pq.read_table(path, columns=["cost_usd"])["cost_usd"].to_pylist()
-            total += sum(cost for cost in costs if cost is not None)
-        return total
 
     @property
     def cache(self) -> Path:

@@ -20,6 +20,7 @@ import numpy as np
 from harness.config import Component, build
 from harness.embed import Embedder, unit
 from harness.errors import HarnessError
+from harness.gateway.budget import Purse
 from harness.gateway.result import Embeddings
 from harness.gateway.settings import Endpoint
 from harness.method import Vectors
@@ -168,23 +169,25 @@ class VectorsAtHand:
 class EmbedderActor:
     """An embedder's vector service in a process of its own."""
 
-    def __init__(self, component: Component, path: str) -> None:
+    def __init__(self, component: Component, path: str, purse: Purse | None = None) -> None:
         self._embedder: Embedder = build(component, "embedder")
         self._path = Path(path)
+        self._purse = purse
         self._service: VectorService | None = None
 
     async def vectors(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
         if self._service is None:  # built in the event loop it lives in
-            gateway = _gateway(self._embedder.endpoint, self._path.parent) if self._embedder.endpoint else None
+            endpoint = self._embedder.endpoint
+            gateway = _gateway(endpoint, self._path.parent, self._purse) if endpoint else None
             self._service = VectorService(self._embedder, VectorStore(self._path), gateway)
         return await self._service.vectors(texts)
 
 
-def _gateway(endpoint: Endpoint, cache: Path) -> EmbeddingGateway:
+def _gateway(endpoint: Endpoint, cache: Path, purse: Purse | None) -> EmbeddingGateway:
     from harness.gateway.cache import ReplyCache  # an HTTP client, only where there is an endpoint to call
     from harness.gateway.core import Gateway
 
-    return Gateway(endpoint, ReplyCache(cache / f"replies-{endpoint.name}.sqlite"))
+    return Gateway(endpoint, ReplyCache(cache / f"replies-{endpoint.name}.sqlite"), budget=purse)
 
 
 @dataclass(frozen=True, slots=True)

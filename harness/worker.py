@@ -14,7 +14,6 @@ from harness.gateway.client import GatewayClient
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec
 from harness.memory_actor import MemoryClient, start_memory
 from harness.method import Shared
-from harness.records import Status
 from harness.store import RunDirectory
 from harness.vectors import EmbedClient, VectorsAtHand
 
@@ -56,8 +55,7 @@ class Worker:
         """
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
-            out = {s: n for s, n in training.counts.items() if s == Status.BUDGET}
-            return CellResult(spec.name, training.status, out, 0, 0, why, training.remedy)
+            return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy, training.budget)
         async with self._slots:
             index = await self._index(benchmark[0])
             services = Services(
@@ -107,7 +105,7 @@ class Worker:
         journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
         chat = self._gateways[gateway] if gateway else None
         embed = self._embedders[embedder] if embedder else no_embedder
-        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed)
+        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed, spec.name)
 
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:

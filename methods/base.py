@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 
+from harness.expected import Expected, Survey
 from harness.method import Context, Learner
 from harness.records import Catalyst, Forecast
 
@@ -41,6 +42,10 @@ class BaseMethod(BaseModel):
         }
 
     def instruction_sha256(self) -> str | None:
+        return None
+
+    async def expected(self, survey: Survey) -> list[Expected] | None:
+        """None: an estimate of a method that does not say what it asks would be a guess."""
         return None
 
     def learner(self) -> Learner | None:

@@ -7,12 +7,14 @@ from datetime import datetime
 from functools import lru_cache
 
 from harness.evidence import EvidenceView, case_source, document_source
+from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.method import Context
 from harness.records import Catalyst, Document, ResolvedCase, Source
 from harness.tokens import split_to_tokens
 from methods.forecasting import MAX_CONCURRENT
 
 FOCAL_QUERY_CHARS = 400
+_REQUESTS_A_CASE = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +77,16 @@ def case_record(resolved: ResolvedCase) -> Record:
     )
     source = case_source(resolved, "chunk")
     return Record(source.item_id, outcome.resolve_at, text, text, source)
+
+
+def expected_vector(text: str) -> Expected:
+    """One text to embed, its request apart."""
+    return Expected("embed", "build", key_of("embed", text), ZERO, tokens_of(text), ZERO)
+
+
+def requests_for_vectors(survey: Survey) -> list[Expected]:
+    """The requests that texts are embedded by: at least one in all, at most a few a forecast (``harness.vectors`` batches them)."""
+    if not survey.cases:
+        return []
+    most = _REQUESTS_A_CASE * len(survey.cases) + len(survey.lessons)
+    return [Expected("embed", "build", key_of("embed", survey.cell), Range(1, most), ZERO, ZERO)]

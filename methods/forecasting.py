@@ -7,11 +7,12 @@ block of context. So a difference between two methods is a difference of their c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.evidence import EvidenceView, document_source
+from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, noted, tokens_of_messages
 from harness.method import Context, Message
 from harness.records import Catalyst, Document, Forecast, Passage, Status
 from harness.tokens import count_tokens
@@ -141,6 +142,27 @@ async def ask_with(case: Catalyst, ctx: Context, inputs: Inputs, *, reason_first
         rationale=value.get("reasoning") if value else None,
         shown=inputs.shown,
     )
+
+
+REASONED_TOKENS, BARE_TOKENS = Range(20, 500), Range(6, 40)
+"""Tokens of an answer with reasoning, and of one without; what a reasoning model thinks comes on top."""
+
+
+async def expected_calls(
+    survey: Survey,
+    ask_of: Callable[[Catalyst, Context], Awaitable[Forecast]],
+    answer: Range,
+    more: Callable[[Catalyst, Context], Range] = lambda case, ctx: ZERO,
+) -> list[Expected]:
+    """One call a forecast: the prompt that ``ask_of`` would send, and ``more`` tokens that are not in it yet."""
+    found = []
+    for case, epoch in survey.cases:
+        ctx = survey.context(case)
+        messages = await noted(ask_of(case, ctx))
+        added = more(case, ctx)
+        key = key_of(survey.seed, epoch, prompt_sha256(messages), added)
+        found.append(Expected("forecast", "forecast", key, ONCE, tokens_of_messages(messages) + added, answer))
+    return found
 
 
 async def asked(

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from pydantic import Field
 
+from harness.expected import ZERO, Expected, Range, Survey, tokens_a_char
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from methods import forecasting
 from methods.base import BaseMethod
-from methods.feed import Record, case_record, company_of, document_records, fed_cases, retrieval_query, shown_already
+from methods.feed import (
+    Record,
+    case_record,
+    company_of,
+    document_records,
+    expected_vector,
+    fed_cases,
+    requests_for_vectors,
+    retrieval_query,
+    shown_already,
+)
 from methods.ranking import cosine_scores, rank
 
 
@@ -66,3 +78,32 @@ class VanillaRAG(BaseMethod):
             )
         ]
         return records + [case_record(resolved) for resolved in fed_cases(ctx)]
+
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """The prompt without its context, and a context of passages between the shortest and the longest tenth of what there is.
+
+        Embeddings: every record and query once.
+        """
+        rates: dict[str, Range] = {}
+        embedded: dict[str, Expected] = {}
+
+        async def without_context(case: Catalyst, ctx: Context) -> Forecast:
+            return await forecasting.ask(case, ctx, context=())
+
+        def context_tokens(case: Catalyst, ctx: Context) -> Range:
+            records = self._records(ctx)
+            if not records:
+                return ZERO
+            for text in (*(r.embedded for r in records), retrieval_query(case, ctx.evidence)):
+                if text not in embedded:
+                    embedded[text] = expected_vector(text)
+            corpus = ctx.evidence.corpus_key
+            if corpus not in rates:
+                rates[corpus] = tokens_a_char(r.text for r in records[:: max(1, len(records) // 200)])
+            limit = ctx.context_chars or int(self.native_tokens / rates[corpus].high)
+            short, long = np.quantile([len(r.text) for r in records], [0.1, 0.9])
+            k = min(self.k, len(records))
+            return rates[corpus] * Range(max(0.0, min(k * short, limit - long)), min(k * long, limit))
+
+        asks = await forecasting.expected_calls(survey, without_context, forecasting.REASONED_TOKENS, context_tokens)
+        return [*asks, *embedded.values(), *requests_for_vectors(survey)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from harness.expected import Expected, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast
 from methods import forecasting
@@ -20,3 +21,7 @@ class ZeroShot(BaseMethod):
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         return await forecasting.ask(case, ctx, reason_first=False)
+
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """The prompts themselves."""
+        return await forecasting.expected_calls(survey, self.forecast, forecasting.BARE_TOKENS)

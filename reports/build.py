@@ -70,7 +70,7 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     gates = gate_rows(loaded.cells, scores)
     warnings = _warnings(loaded, scores, compared, comparisons, tallies, gates, reference or REFERENCE)
     title = labels.titled(HEADING, scores)
-    tables = contents.tables(scores, compared, comparisons, tallies, gates)
+    tables = contents.tables(scores, compared, comparisons, tallies, gates, loaded.ledgers)
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
     data = _data(title, scores, compared, comparisons, tallies, gates, warnings, loaded.manifests)
     report = Report(out, title, scores, tables, pictures, warnings, data)
@@ -243,6 +243,9 @@ def _write(report: Report, reproducibility: list[dict[str, Any]]) -> None:
     for table in report.tables:
         for suffix, text in (("csv", table.to_csv()), ("md", table.to_markdown()), ("tex", table.to_latex())):
             _text(report.out / "tables" / f"{table.name}.{suffix}", text)
+    if all(table.name != contents.LEDGER for table in report.tables):
+        for suffix in ("csv", "md", "tex"):
+            (report.out / "tables" / f"{contents.LEDGER}.{suffix}").unlink(missing_ok=True)
     if not report.figures:  # none of an earlier report may stay behind
         for suffix in ("svg", "png"):
             (report.out / "figures" / f"{figures.FOREST}.{suffix}").unlink(missing_ok=True)

@@ -17,6 +17,8 @@ from reports.published import Comparison
 from reports.scores import Score
 from reports.tables import Column, Table
 
+LEDGER = "ledger"
+"""Name of the table of what was paid."""
 _WHO = (
     Column("benchmark", "Benchmark"),
     Column("backbone", "Backbone"),
@@ -31,12 +33,17 @@ def tables(
     comparisons: Sequence[Comparison],
     tallies: Sequence[Tally],
     gates: Sequence[GateRow],
+    ledgers: Sequence[Mapping[str, Any] | None] = (),
 ) -> tuple[Table, ...]:
-    """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind."""
+    """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind.
+
+    What was paid is a table where a run has a ledger.
+    """
     return (
         results(scores),
         paired(scores, compared),
         calibration(scores),
+        *((paid(scores, ledgers),) if any(ledgers) else ()),
         published(scores, comparisons),
         gated(scores, gates),
         audited(scores, tallies),
@@ -127,6 +134,37 @@ def calibration(scores: Sequence[Score]) -> Table:
         f"For log loss, probabilities are clipped to [eps, 1 − eps] with eps = {LOG_LOSS_EPS:.1e}: a forecaster that says 0 or 1 "
         f"pays {-math.log(LOG_LOSS_EPS):.1f} nats for every row it has wrong. "
         "Tokens and cost are sums over forecast rows; cost is at list price, cached or not.",
+    )
+
+
+def paid(scores: Sequence[Score], ledgers: Sequence[Mapping[str, Any] | None]) -> Table:
+    """What each run has paid, by cell and stage."""
+    rows = [
+        {"run": number, "label": label(scores), **line}
+        for number, found in enumerate(ledgers, start=1)
+        if found
+        for line in (*found["cells"], {**found["total"], "cell": "all cells"})
+    ]
+    return Table(
+        LEDGER,
+        titled("Paid, by cell and stage", scores),
+        (
+            Column("run", "Run", "int"),
+            Column("cell", "Cell"),
+            Column("stage", "Stage"),
+            Column("calls", "Calls", "int"),
+            Column("input_tokens", "Input", "int"),
+            Column("cached_tokens", "of it cached", "int"),
+            Column("output_tokens", "Output", "int"),
+            Column("reasoning_tokens", "of it reasoning", "int"),
+            Column("cost_usd", "Cost US$", "usd"),
+            Column("unanswered", "Unanswered", "int"),
+            Column("unanswered_usd", "at most US$", "usd"),
+            *(Column(key, key, shown=False) for key in ("backbone", "label")),
+        ),
+        tuple(rows),
+        "Every attempt that got a reply, usable or not, at the price of its day; what others share is with the cell that asked first. "
+        "Unanswered: attempts that may have been billed without a reply, at the most they can have cost.",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.errors import DataError
 from harness.records import DROPPED, EVIDENCE_SCHEMA, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
-from reports.read import CELL_JSON, MANIFEST_JSON, read_json, read_parquet
+from reports.read import CELL_JSON, LEDGER_JSON, MANIFEST_JSON, read_json, read_parquet
 
 Columns = Mapping[str, list[Any]]
 """Rows as lists by column name, all of one length; missing is None, never NaN."""
@@ -64,11 +64,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Loaded:
-    """All cells of all runs in the order (benchmark, backbone, method, cell), and one manifest (or None) a run."""
+    """All cells of all runs in the order (benchmark, backbone, method, cell), and one manifest and ledger (or None) a run."""
 
     cells: tuple[Cell, ...]
     manifests: tuple[Mapping[str, Any] | None, ...]
     warnings: tuple[str, ...]
+    ledgers: tuple[Mapping[str, Any] | None, ...] = ()
 
 
 def load(run_dirs: Sequence[Path]) -> Loaded:
@@ -102,7 +103,9 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
             f"No cell with forecasts in {', '.join(map(str, runs))}. Give run directories that hold cells/*/forecasts.parquet."
         )
     cells = sorted((cell for _, cell in found.values()), key=lambda c: (c.benchmark, c.backbone, c.method, c.cell))
-    return Loaded(tuple(cells), tuple(read_json(run / "manifest.json", MANIFEST_JSON) for run in runs), tuple(warnings))
+    manifests = tuple(read_json(run / "manifest.json", MANIFEST_JSON) for run in runs)
+    ledgers = tuple(read_json(run / "ledger.json", LEDGER_JSON) for run in runs)
+    return Loaded(tuple(cells), manifests, tuple(warnings), ledgers)
 
 
 def _cell_folders(run: Path) -> list[Path]:

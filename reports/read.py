@@ -58,6 +58,26 @@ MANIFEST_JSON: Schema = {
 """What the report uses of manifest.json; other keys are free, null is missing."""
 
 
+_COUNT_OR_NULL = {"type": ["integer", "null"], "minimum": 0}
+_USD = {"type": ["number", "null"], "minimum": 0}
+_LINE = {
+    "type": "object",
+    "required": ["cell", "backbone", "stage", "calls", "cost_usd", "unanswered", "unanswered_usd"],
+    "properties": {
+        **dict.fromkeys(("cell", "backbone", "stage"), _STRING),
+        **dict.fromkeys(("calls", "unanswered"), _COUNT),
+        **dict.fromkeys(("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens"), _COUNT_OR_NULL),
+        **dict.fromkeys(("cost_usd", "unanswered_usd"), _USD),
+    },
+}
+LEDGER_JSON: Schema = {
+    "type": "object",
+    "required": ["cells", "total"],
+    "properties": {"cells": {"type": "array", "items": _LINE}, "total": _LINE},
+}
+"""What the report uses of ledger.json; other keys are free, null is missing."""
+
+
 def read_json(path: Path, schema: Schema) -> dict[str, Any] | None:
     """The object in ``path``; None if there is no such file.
 

@@ -30,11 +30,15 @@ class GatewayActor:
     async def complete(self, request: ChatRequest) -> Completion:
         return await self._gateway.complete(request)
 
-    async def embed(self, texts: Sequence[str], purpose: str, stage: str) -> Embeddings:
-        return await self._gateway.embed(texts, purpose, stage)
+    async def embed(self, texts: Sequence[str], stage: str) -> Embeddings:
+        return await self._gateway.embed(texts, stage)
 
     async def stats(self) -> Stats:
         return self._gateway.stats()
+
+    async def named_stats(self) -> tuple[str, Stats]:
+        """The endpoint's name with the snapshot, for who asks several."""
+        return self._gateway.endpoint.name, self._gateway.stats()
 
     async def stop(self) -> None:
         await self._gateway.stop()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 from harness.errors import ConfigError
-from harness.gateway.settings import Endpoint
+from harness.gateway.settings import Endpoint, Price
 
 
 class Purse(Protocol):
@@ -47,19 +47,61 @@ class Budget:
             self._settled.notify_all()
 
 
-def check_prices(endpoint: Endpoint, limited: bool) -> None:
+class Account:
+    """The money of one call: an upper bound set aside for the attempt under way, and what unanswered attempts may have cost.
+
+    An attempt without an answer (a timeout, a broken connection) may be billed: until someone knows better it counts as its
+    upper bound, and the next attempt needs a reservation of its own.
+    """
+
+    def __init__(self, purse: Purse | None, most_usd: float) -> None:
+        self.unanswered = 0
+        self._purse = purse
+        self.most_usd = most_usd
+        self._open = False
+        self._settled = 0
+
+    async def open(self) -> str | None:
+        """Set the upper bound of one attempt aside; a sentence if it does not fit."""
+        refusal = await self._purse.reserve(self.most_usd) if self._purse else None
+        self._open = refusal is None
+        return refusal
+
+    async def renew(self) -> str | None:
+        """Before another attempt: book the last one if it was unanswered, and reserve again; a sentence if that does not fit."""
+        if self._purse is None or self.unanswered == self._settled:
+            return None
+        await self.close()
+        return await self.open()
+
+    async def close(self, cost: float = 0.0) -> None:
+        """Book ``cost`` and the unanswered attempts, and give back what is left."""
+        if self._purse is not None and self._open:
+            self._open = False
+            await self._purse.settle(self.most_usd, cost + (self.unanswered - self._settled) * self.most_usd)
+            self._settled = self.unanswered
+
+
+def check_prices(endpoint: Endpoint, limited: bool, *, embeddings: bool = False) -> None:
     """A budget needs prices.
 
     Raises:
-        ConfigError: a budget is set and a price of ``endpoint`` is null.
+        ConfigError: a budget is set and a price of ``endpoint`` is null (that of embeddings, for an embedder's endpoint).
     """
-    if limited and not endpoint.prices.known:
+    prices = endpoint.prices
+    if not limited or (prices.embedding is not None if embeddings else prices.known):
+        return
+    if embeddings:
         raise ConfigError(
-            f"run.budget_usd with backbone {endpoint.name}: its prices.input and prices.output are null, so the budget cannot "
-            f"be kept. Set both (USD per million tokens) in conf/backbone/{endpoint.name}.yaml, or as backbone.prices.input=…"
+            f"run.budget_usd with the embeddings of {endpoint.name}: prices.embedding is null, so the budget cannot be kept. "
+            "Set it (USD per million tokens), e.g. +embedder.endpoint.prices.embedding=…"
         )
+    raise ConfigError(
+        f"run.budget_usd with backbone {endpoint.name}: its prices.input and prices.output are null, so the budget cannot "
+        f"be kept. Set both (USD per million tokens) in conf/backbone/{endpoint.name}.yaml, or as backbone.prices.input=…"
+    )
 
 
-def upper_cost(endpoint: Endpoint, body: dict[str, Any], prompt_tokens: int) -> float:
-    """The most one send of ``body`` can cost in USD: nothing cached, and a reply of full length."""
-    return endpoint.prices.cost(prompt_tokens, 0, body[endpoint.token_param]) or 0.0
+def upper_cost(price: Price, prompt_tokens: int, most_output: int) -> float:
+    """The most one send can cost in USD: nothing cached, and a reply of full length; 0 without prices."""
+    return price.cost(prompt_tokens, 0, most_output) or 0.0

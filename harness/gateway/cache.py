@@ -1,5 +1,8 @@
 """Replies on disk, found by request: a reply is committed here before anyone sees it.
 
+With every reply goes a row of what it cost (``payments``), in the same commit, so that the ledger cannot lose what the store
+has; unusable replies and attempts nobody answered have such a row too. ``facts`` remembers what was found out about the endpoint.
+
 One SQLite file in WAL mode. A commit survives ``kill -9`` of the process (the WAL is in the page cache of the system); with
 ``synchronous=NORMAL`` a power cut may lose the last commits but corrupts nothing. Replies that wait together are committed
 together, off the event loop. Only usable replies are kept, as they came: whether a reply still parses is decided when it
@@ -11,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 from harness.errors import HarnessError
@@ -27,9 +32,28 @@ CREATE TABLE IF NOT EXISTS replies (
     request BLOB NOT NULL,
     reply BLOB,
     answered_by TEXT
-)
+);
+CREATE TABLE IF NOT EXISTS payments (
+    request_sha256 TEXT NOT NULL,
+    paid_at TEXT NOT NULL,
+    cell TEXT,
+    purpose TEXT NOT NULL,
+    stage TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status TEXT NOT NULL,
+    prompt_tokens INTEGER,
+    cached_tokens INTEGER,
+    completion_tokens INTEGER,
+    reasoning_tokens INTEGER,
+    cost_usd REAL
+);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
+UNANSWERED = "unanswered"
+"""Status of a payment for an attempt without an answer: its tokens and its cost are the most they can be."""
 _BUSY_S = 30.0
+_PAGE = 1024
+"""Bytes a page. Keys are random, so a commit touches as many index pages as it has rows: small ones write a quarter less in all."""
 _Row = tuple[str, str, str, bytes, bytes | None, str | None]
 T = TypeVar("T")
 
@@ -56,6 +80,34 @@ class CachedReply:
     answered_by: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What one attempt cost: one that got a reply, usable or not, or one whose fate is unknown.
+
+    Attributes:
+        status: of the reply, or ``unanswered``.
+        cost_usd: at the price of the day; None where the price or the usage is not known.
+    """
+
+    request_sha256: str
+    paid_at: str
+    cell: str | None
+    purpose: str
+    stage: str
+    model: str
+    status: str
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: float | None
+
+
+PAYMENT_COLUMNS = tuple(field.name for field in fields(Payment))
+_values = attrgetter(*PAYMENT_COLUMNS)
+_PAY = f"INSERT INTO payments VALUES ({', '.join('?' * len(PAYMENT_COLUMNS))})"
+
+
 def stamp() -> str:
     """Now, in UTC, as the cache writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -71,10 +123,11 @@ class ReplyCache:
             CacheError: not a database, or not writable.
         """
         self.path = Path(path)
-        self._waiting: list[tuple[_Row, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[_Row | None, Sequence[Payment], asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._reader = self._guard(self._open)
         self._store = self._guard(self._open)
+        self._turn = Lock()
 
     def get(self, request_sha256: str) -> CachedReply | None:
         """The row of a request, or None."""
@@ -84,22 +137,36 @@ class ReplyCache:
         if row is None:
             return None
         sha, endpoint, created_at, request, reply, answered_by = row
-        text = None if reply is None else _unpack(reply)
-        return CachedReply(sha, endpoint, created_at, _unpack(request), text, answered_by)
+        text = None if reply is None else unpack(reply)
+        return CachedReply(sha, endpoint, created_at, unpack(request), text, answered_by)
 
-    async def put(self, row: CachedReply) -> None:
-        """Return once ``row`` is committed. The first reply to a request stays.
+    async def put(self, row: CachedReply | None, payments: Sequence[Payment] = ()) -> None:
+        """Return once ``row`` and ``payments`` are committed, all or none. The first reply to a request stays.
 
         Raises:
             CacheError: it could not be written.
         """
+        if row is None and not payments:
+            return
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        reply = None if row.reply is None else _pack(row.reply)
-        values = (row.request_sha256, row.endpoint, row.created_at, _pack(row.request), reply, row.answered_by)
-        self._waiting.append((values, written))
+        values = None
+        if row is not None:
+            reply = None if row.reply is None else pack(row.reply)
+            values = (row.request_sha256, row.endpoint, row.created_at, pack(row.request), reply, row.answered_by)
+        self._waiting.append((values, payments, written))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_waiting())
         await written
+
+    def fact(self, name: str) -> str | None:
+        """What is remembered under ``name``."""
+        row = self._guard(lambda: self._reader.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone())
+        return None if row is None else str(row[0])
+
+    def remember(self, name: str, value: str) -> None:
+        """Keep ``value`` under ``name``, at once."""
+        with self._turn:
+            self._guard(lambda: self._commit_all("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(name, value)]))
 
     def close(self) -> None:
         self._reader.close()
@@ -109,30 +176,40 @@ class ReplyCache:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                await asyncio.to_thread(self._commit, [row for row, _ in batch])
+                await asyncio.to_thread(
+                    self._commit,
+                    [row for row, _, _ in batch if row is not None],
+                    [payment for _, payments, _ in batch for payment in payments],
+                )
             except CacheError as error:
-                for _, written in batch:
+                for _, _, written in batch:
                     if not written.done():
                         written.set_exception(error)
             else:
-                for _, written in batch:
+                for _, _, written in batch:
                     if not written.done():
                         written.set_result(None)
 
-    def _commit(self, rows: list[_Row]) -> None:
+    def _commit(self, rows: list[_Row], payments: list[Payment]) -> None:
         def insert() -> None:
             with self._store:
                 self._store.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._store.executemany(_PAY, [_values(payment) for payment in payments])
 
-        self._guard(insert)
+        with self._turn:
+            self._guard(insert)
+
+    def _commit_all(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
+        with self._store:
+            self._store.executemany(statement, rows)
 
     def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=_BUSY_S, check_same_thread=False)
+        connection.execute(f"PRAGMA page_size={_PAGE}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute(_SCHEMA)
-        connection.commit()
+        connection.executescript(_SCHEMA)
         return connection
 
     def _guard(self, action: Callable[[], T]) -> T:
@@ -145,9 +222,11 @@ class ReplyCache:
             ) from error
 
 
-def _pack(text: str) -> bytes:
+def pack(text: str) -> bytes:
+    """A text as it is stored."""
     return zlib.compress(text.encode(), 1)
 
 
-def _unpack(blob: bytes) -> str:
+def unpack(blob: bytes) -> str:
+    """The text of a stored ``request`` or ``reply``."""
     return zlib.decompress(blob).decode()

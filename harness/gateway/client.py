@@ -24,9 +24,9 @@ class GatewayClient:
         result: Completion = await unwrapped(self.actor.complete.remote(request))
         return result
 
-    async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
+    async def embed(self, texts: Sequence[str], stage: str = "build") -> Embeddings:
         """As ``Gateway.embed``."""
-        result: Embeddings = await unwrapped(self.actor.embed.remote(list(texts), purpose, stage))
+        result: Embeddings = await unwrapped(self.actor.embed.remote(list(texts), stage))
         return result
 
     async def stats(self) -> Stats:

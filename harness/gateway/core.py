@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.errors import ConfigError
-from harness.gateway.budget import Purse, check_prices, upper_cost
-from harness.gateway.cache import CachedReply, ReplyCache, stamp
+from harness.gateway.budget import Account, Purse
+from harness.gateway.cache import CachedReply, Payment, ReplyCache, stamp
+from harness.gateway.formats import Descent, Formats
 from harness.gateway.limits import Clock
+from harness.gateway.paying import EMBED, About, Till, noting, over_budget, renew
 from harness.gateway.reply import Reading, read_reply
 from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, clean, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
@@ -60,21 +63,22 @@ class Gateway:
         """Open no connection yet.
 
         Raises:
-            ConfigError: a key or URL is missing, or a budget is set and prices are not.
+            ConfigError: a key or URL is missing.
         """
-        check_prices(endpoint, budget is not None)
         self.endpoint = endpoint
+        self._till = Till(endpoint, budget)
         self._cache = cache
         self._wire = Wire(endpoint)
+        self._formats = Formats(endpoint, cache)
         self._sender = Sender(endpoint, clock or Clock(), rng or random.Random())
-        self._budget = budget
         self._flights: dict[str, asyncio.Task[_Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    async def complete(self, request: ChatRequest, fresh_tries: int = FRESH_TRIES) -> Completion:
         """Answer ``request``; an invalid reply is asked for again up to twice, with what is wrong with it.
 
         Raises:
+            ConfigError: a budget is set and prices are not.
             Stopped: the gateway takes no new calls.
             CacheError: the reply could not be stored.
         """
@@ -87,14 +91,14 @@ class Gateway:
             if answer.reply is None or answer.reading is None:
                 return _failed(answer, tuple(calls))
             reading = answer.reading
-            if reading.status is not Status.INVALID or len(calls) > FRESH_TRIES:
+            if reading.status is not Status.INVALID or len(calls) > fresh_tries:
                 break
             asked = _told(asked, reading)
         if reading.status is Status.OK and len(calls) > 1:
-            await self._store(prepare(self.endpoint, request), answered_by=answer.call.request_sha256)
+            await self._cache.put(self._row(prepare(self.endpoint, request), answered_by=answer.call.request_sha256))
         return _completion(answer.reply, reading, tuple(calls))
 
-    async def embed(self, texts: Sequence[str], purpose: str = "embed", stage: str = "build") -> Embeddings:
+    async def embed(self, texts: Sequence[str], stage: str = "build") -> Embeddings:
         """Vectors of ``texts`` (n, d), sent in batches that keep the API's limits; longer texts are cut. Not stored.
 
         Raises:
@@ -108,9 +112,7 @@ class Gateway:
             )
         if not texts:
             return Embeddings(np.empty((0, self.endpoint.embedding_dimensions or 0), np.float32), ())
-        tasks = [
-            self._start(self._embed_batch(batch, tokens, purpose, stage)) for batch, tokens in embedding_batches(texts)
-        ]
+        tasks = [self._start(self._embed_batch(batch, tokens, stage)) for batch, tokens in embedding_batches(texts)]
         parts = await asyncio.gather(*(self._outcome(task) for task in tasks))
         return Embeddings(np.concatenate([p.vectors for p in parts]), tuple(call for p in parts for call in p.calls))
 
@@ -175,49 +177,86 @@ class Gateway:
     async def _fetch(self, prepared: Prepared, request: ChatRequest, stage: str) -> _Answer:
         """Ask the endpoint, within the budget."""
         body = prepared.body
-        prompt_tokens = count_messages(body["messages"]) if self.endpoint.tpm or self._budget else 0
-        if self._budget is None:
-            return await self._ask(prepared, prompt_tokens, request, stage)
-        reserved, paid = upper_cost(self.endpoint, body, prompt_tokens), 0.0
-        refusal = await self._budget.reserve(reserved)
+        prompt_tokens = count_messages(body["messages"]) if self.endpoint.tpm or self._till.limited else 0
+        account, paid = self._till.account(request.purpose, prompt_tokens, body[self.endpoint.token_param]), 0.0
+        refusal = await account.open()
         if refusal is not None:
-            failure = Failure(Status.BUDGET, refusal, retry=False)
-            call = self._record(prepared.sha256, request.purpose, stage, failure.status, Sending())
-            return _Answer(call, failure=failure)
+            call = self._record(prepared.sha256, request.purpose, stage, Status.BUDGET, Sending())
+            return _Answer(call, failure=over_budget(refusal))
         try:
-            answer = await self._ask(prepared, prompt_tokens, request, stage)
-            paid = reserved if answer.call.cost_usd is None else answer.call.cost_usd
+            answer = await self._ask(prepared, prompt_tokens, request, stage, account)
+            paid = account.most_usd if answer.call.cost_usd is None else answer.call.cost_usd
             return answer
         finally:
-            await self._budget.settle(reserved, paid)
+            await account.close(paid)
 
-    async def _ask(self, prepared: Prepared, prompt_tokens: int, request: ChatRequest, stage: str) -> _Answer:
-        """Ask the endpoint; a usable reply is committed before this returns."""
+    async def _ask(
+        self, prepared: Prepared, prompt_tokens: int, request: ChatRequest, stage: str, account: Account
+    ) -> _Answer:
+        """Ask the endpoint; what was paid, and a usable reply, are committed before this returns."""
         key, body, purpose = prepared.sha256, prepared.body, request.purpose
-        tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, body[self.endpoint.token_param])
-        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.chat(body))
+        most = body[self.endpoint.token_param]
+        tokens = prompt_tokens + self._sender.typical.output_tokens(purpose, most)
+        descent = Descent()
+
+        async def exchange() -> tuple[str, dict[str, Any]]:
+            with noting(account):
+                return await self._formats.send(self._wire, body, descent)
+
+        sending, outcome = await self._sender.send(purpose, tokens, exchange, lambda: renew(account))
+        about = About(key, purpose, stage, request.cell)
+        payments: list[Payment] = []
+        if account.unanswered:
+            counted = prompt_tokens or count_messages(body["messages"])
+            payments = self._counted(self._till.unanswered(about, account.unanswered, counted, most))
         if isinstance(outcome, Failure):
+            await self._cache.put(None, payments)
             call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
             return _Answer(call, failure=outcome)
         raw, reply = outcome
         reading = read_reply(reply, request.schema, request.essential)
-        if reading.status is Status.OK:
-            await self._store(prepared, reply=raw)
-        call = self._record(key, purpose, stage, reading.status, sending, Usage.of(reply), http_status=200)
-        return _Answer(call, reply, reading)
+        used = Usage.of(reply)
+        payments.append(self._till.payment(about, reading.status, used))
+        await self._cache.put(self._row(prepared, reply=raw) if reading.status is Status.OK else None, payments)
+        return _Answer(
+            self._record(key, purpose, stage, reading.status, sending, used, http_status=200), reply, reading
+        )
 
-    async def _store(self, prepared: Prepared, reply: str | None = None, answered_by: str | None = None) -> None:
-        row = CachedReply(prepared.sha256, self.endpoint.name, stamp(), prepared.record, reply, answered_by)
-        await self._cache.put(row)
+    def _row(self, prepared: Prepared, reply: str | None = None, answered_by: str | None = None) -> CachedReply:
+        return CachedReply(prepared.sha256, self.endpoint.name, stamp(), prepared.record, reply, answered_by)
 
-    async def _embed_batch(self, batch: list[str], tokens: int, purpose: str, stage: str) -> Embeddings:
+    def _counted(self, payments: list[Payment]) -> list[Payment]:
+        """``payments`` for unanswered attempts, entered in the statistics."""
+        for payment in payments:
+            self._sender.stats.unanswered += 1
+            self._sender.stats.pay(payment.cost_usd)
+        return payments
+
+    async def _embed_batch(self, batch: list[str], tokens: int, stage: str) -> Embeddings:
         key = hashlib.sha256(canonical_json([self.endpoint.identity(), batch]).encode()).hexdigest()
-        sending, outcome = await self._sender.send(purpose, tokens, lambda: self._wire.embeddings(batch))
-        if isinstance(outcome, Failure):
-            raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
-        vectors, reply = outcome
-        call = self._record(key, purpose, stage, Status.OK, sending, Usage.of(reply), http_status=200)
-        return Embeddings(vectors, (dataclasses.replace(call, model=str(self.endpoint.embedding_model)),))
+        about, account, paid = About(key, EMBED, stage), self._till.account(EMBED, tokens), 0.0
+        refusal = await account.open()
+        if refusal is not None:
+            raise EmbeddingFailed(refusal, Status.BUDGET, fatal=False)
+
+        async def exchange() -> tuple[NDArray[np.float32], dict[str, Any]]:
+            with noting(account):
+                return await self._wire.embeddings(batch)
+
+        try:
+            sending, outcome = await self._sender.send(EMBED, tokens, exchange, lambda: renew(account))
+            payments = self._counted(self._till.unanswered(about, account.unanswered, tokens, None))
+            if isinstance(outcome, Failure):
+                await self._cache.put(None, payments)
+                raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
+            vectors, reply = outcome
+            used = Usage.of(reply)
+            await self._cache.put(None, [*payments, self._till.payment(about, Status.OK, used)])
+            call = self._record(key, EMBED, stage, Status.OK, sending, used, http_status=200)
+            paid = account.most_usd if call.cost_usd is None else call.cost_usd
+            return Embeddings(vectors, (dataclasses.replace(call, model=str(self.endpoint.embedding_model)),))
+        finally:
+            await account.close(paid)
 
     def _hit(self, key: str, reply: dict[str, Any], request: ChatRequest, stage: str) -> _Answer:
         reading = read_reply(reply, request.schema, request.essential)
@@ -238,8 +277,7 @@ class Gateway:
     ) -> Call:
         """The ledger's row of one request, counted in the statistics. Without a reply (no usage) nothing was paid."""
         used = usage or Usage()
-        prices = self.endpoint.prices
-        price = prices.cost(used.prompt_tokens, used.cached_tokens, used.completion_tokens) if usage else 0.0
+        price = self._till.cost(purpose, used) if usage else 0.0
         paid = 0.0 if hit else price
         self._sender.stats.count(used, paid, hit)
         return Call(

@@ -44,7 +44,7 @@ class ChatRequest:
         max_tokens: upper bound of the reply, default the endpoint's.
         temperature: default the endpoint's; not sent where the endpoint does not take one.
         sample: (seed, epoch). Two epochs ask the same question twice and must not share a stored reply.
-        purpose, stage: for the ledger of calls only.
+        purpose, stage, cell: for the ledger of calls only.
     """
 
     messages: tuple[Mapping[str, str], ...]
@@ -57,6 +57,7 @@ class ChatRequest:
     sample: tuple[int, int] = (0, 0)
     purpose: str = "forecast"
     stage: str = "forecast"
+    cell: str | None = None
 
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

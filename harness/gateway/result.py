@@ -142,7 +142,10 @@ class Embeddings:
 
 @dataclass(slots=True)
 class Stats:
-    """What a gateway did so far and what it waits for now (rpm, tpm, concurrency, pause or None)."""
+    """What a gateway did so far and what it waits for now (rpm, tpm, concurrency, pause or None).
+
+    ``retrying`` requests wait for their next attempt now. ``cost_usd`` holds what unanswered attempts may have cost at most.
+    """
 
     in_flight: int = 0
     waiting: int = 0
@@ -150,6 +153,8 @@ class Stats:
     done: int = 0
     cache_hits: int = 0
     retries: int = 0
+    retrying: int = 0
+    unanswered: int = 0
     n429: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -163,6 +168,10 @@ class Stats:
             return
         self.prompt_tokens += usage.prompt_tokens or 0
         self.completion_tokens += usage.completion_tokens or 0
+        self.pay(paid)
+
+    def pay(self, paid: float | None) -> None:
+        """Add to the cost."""
         self.cost_usd = None if paid is None or self.cost_usd is None else self.cost_usd + paid
 
 

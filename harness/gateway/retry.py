@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import aiohttp
 import openai
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -39,6 +40,7 @@ class Failure:
         fatal: no request of this endpoint can succeed (key, model, account).
         wait_s: seconds the server asked for, unbounded, or None.
         rpm, tpm: limits a minute that a 429 names in ``x-ratelimit-limit-*``.
+        unanswered: the request may have reached the provider and be billed; nobody can tell.
     """
 
     status: Status
@@ -49,6 +51,7 @@ class Failure:
     http_status: int | None = None
     rpm: int | None = None
     tpm: int | None = None
+    unanswered: bool = False
 
 
 class AttemptFailed(Exception):
@@ -72,7 +75,10 @@ def from_client_error(error: Exception, endpoint: Endpoint) -> Failure:
         return no_reply(endpoint)
     cause = error.__cause__ or error
     return Failure(
-        Status.PROVIDER, f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}", retry=True
+        Status.PROVIDER,
+        f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}",
+        retry=True,
+        unanswered=_caused_by(error, aiohttp.ClientConnectorError) is None,
     )
 
 
@@ -85,7 +91,8 @@ def _caused_by(error: BaseException | None, kind: type[BaseException]) -> BaseEx
 
 def no_reply(endpoint: Endpoint) -> Failure:
     """The deadline of an attempt has passed."""
-    return Failure(Status.PROVIDER, f"no reply from {endpoint.name} in time; see request_timeout", retry=True)
+    reason = f"no reply from {endpoint.name} in time; see request_timeout"
+    return Failure(Status.PROVIDER, reason, retry=True, unanswered=True)
 
 
 def from_http(

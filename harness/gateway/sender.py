@@ -45,15 +45,23 @@ class Sender:
         self._rng = rng
 
     async def send(
-        self, purpose: str, tokens: int, send: Send[T]
+        self, purpose: str, tokens: int, send: Send[T], again: Callable[[], Awaitable[None]] | None = None
     ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
         """Attempt until there is a reply or nothing more may help; ``tokens`` is what an attempt is expected to use.
+
+        ``again`` is awaited before every further attempt, with no permit held; what it raises ends the attempts.
 
         Raises:
             Stopped: the gateway stops and this request is not on the wire.
         """
         sending = Sending()
-        backing_off = dataclasses.replace(self._clock, sleep=self._back_off)
+
+        async def back_off(seconds: float) -> None:
+            await self._back_off(seconds)
+            if again is not None:
+                await again()
+
+        backing_off = dataclasses.replace(self._clock, sleep=back_off)
         try:
             async for attempt in retrying(self._endpoint, backing_off, self._rng):
                 with attempt:
@@ -112,4 +120,8 @@ class Sender:
         if self.stopping:
             raise Stopped("the run is stopping: this call was not sent again")
         self.stats.retries += 1
-        await self._clock.sleep(seconds)
+        self.stats.retrying += 1
+        try:
+            await self._clock.sleep(seconds)
+        finally:
+            self.stats.retrying -= 1

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.errors import ConfigError
 
@@ -15,14 +15,23 @@ _NO_KEY = "none"
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-class Prices(BaseModel):
-    """List prices in USD per million tokens. A null price makes every cost that needs it null, never 0."""
+class Price(BaseModel):
+    """List prices in USD per million tokens. A null price makes every cost that needs it null, never 0.
+
+    Attributes:
+        cached_input: of the part of the prompt that the provider had in its own cache; null: as ``input``.
+        embedding: of texts sent to ``/embeddings``.
+        batch_discount: share taken off through a batch API.
+        as_of: the day from which the price holds (or on which it was looked up).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: float | None = Field(default=None, ge=0)
     cached_input: float | None = Field(default=None, ge=0)
     output: float | None = Field(default=None, ge=0)
+    embedding: float | None = Field(default=None, ge=0)
+    batch_discount: float | None = Field(default=None, ge=0, le=1)
     as_of: date | None = None
 
     @property
@@ -37,6 +46,28 @@ class Prices(BaseModel):
         cached_price = self.input if self.cached_input is None else self.cached_input
         return ((prompt - cached) * self.input + cached * cached_price + completion * self.output) / 1e6
 
+    def embedding_cost(self, tokens: int | None) -> float | None:
+        """USD for embedding ``tokens``; None if the price or the count is missing."""
+        return None if self.embedding is None or tokens is None else tokens * self.embedding / 1e6
+
+
+class Prices(Price):
+    """The newest price, and those that held before it (each with its ``as_of``)."""
+
+    earlier: tuple[Price, ...] = ()
+
+    @model_validator(mode="after")
+    def _dated(self) -> Prices:
+        if self.earlier and any(price.as_of is None for price in (self, *self.earlier)):
+            raise ValueError("with earlier prices every price needs its as_of (YYYY-MM-DD)")
+        return self
+
+    def at(self, day: date) -> Price:
+        """The price that held on ``day``: the newest of those as of that day or before, else the oldest."""
+        dated = sorted((p for p in (self, *self.earlier) if p.as_of), key=lambda p: p.as_of or day)
+        held = [p for p in dated if p.as_of and p.as_of <= day]
+        return held[-1] if held else dated[0] if dated else self
+
 
 class Endpoint(BaseModel):
     """A model behind an OpenAI-compatible URL. ``name`` is its identity in cells and in the cache, never the URL.
@@ -47,8 +78,10 @@ class Endpoint(BaseModel):
         tpm: tokens a minute, prompt and completion together; None means no limit.
         max_in_flight: requests in the air at once; also the size of the connection pool.
         request_timeout: seconds after which one attempt is given up and tried again.
-        structured: how the server takes a schema. Where it is not ``json_schema`` the schema is also put in words.
+        structured: the best form in which the server takes a schema; a server that refuses it is found out and asked in
+            the next lower one (``harness.gateway.formats``). Below ``json_schema`` the schema is also put in words.
         tool_calls: whether the server has an interface for tool calls; else they are put into a JSON schema.
+        thinking_tokens: what a reply of a reasoning model may think on top of its answer, for estimates of cost only.
         extra_body: further fields of the request body, sent as they are.
         retries: attempts at one request, the first included.
         max_retry_wait_s: upper bound of any single wait, whatever Retry-After says.
@@ -76,6 +109,7 @@ class Endpoint(BaseModel):
     tool_calls: bool = True
     extra_body: dict[str, Any] = Field(default_factory=dict)
     max_output_tokens: int = Field(default=1500, ge=1)
+    thinking_tokens: int = Field(default=0, ge=0)
     temperature: float = Field(default=0.0, ge=0)
 
     prices: Prices = Prices()

@@ -46,6 +46,8 @@ def start_rehearsal(
     fault: str | None = None,
     variant: str = "a",
     key: str | None = None,
+    accepts: str | None = None,
+    refusal: int | None = None,
 ) -> RehearsalServer:
     """Start a server on a free port and wait until it listens.
 
@@ -53,6 +55,7 @@ def start_rehearsal(
         ConfigError: it did not start, e.g. because ``fault`` is not understood.
     """
     options = {"rpm": rpm, "tpm": tpm, "latency": latency, "fault": fault, "variant": variant, "key": key}
+    options |= {"accepts": accepts, "refusal": refusal}
     arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.rehearsal", "--port=0", "--exit-with-stdin", *arguments],

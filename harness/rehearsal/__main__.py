@@ -14,7 +14,7 @@ from aiohttp import web
 from harness.errors import ConfigError
 from harness.rehearsal.answerer import VARIANTS
 from harness.rehearsal.faults import Faults
-from harness.rehearsal.server import Options, Server
+from harness.rehearsal.server import ACCEPTED, Options, Server
 
 _HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -34,6 +34,10 @@ def main() -> int:
     parser.add_argument("--fault", help="shares by fault, e.g. 500=0.05,reset=0.02,hang=0.01,429=0.1,malformed=0.1")
     parser.add_argument("--fault-seed", type=int, default=0, help="which requests suffer")
     parser.add_argument("--variant", choices=VARIANTS, default="a", help="answerer for models not named *_b")
+    parser.add_argument(
+        "--accepts", choices=ACCEPTED, default=ACCEPTED[0], help="best response_format taken, as servers differ in it"
+    )
+    parser.add_argument("--refusal", type=int, default=500, help="status of the answer to a better one")
     parser.add_argument("--key", help="refuse requests without this bearer key")
     parser.add_argument(
         "--exit-with-stdin", action="store_true", help="end when stdin does: no orphan of a killed parent"
@@ -43,7 +47,7 @@ def main() -> int:
         faults = Faults.parse(args.fault, args.fault_seed)
     except ConfigError as error:
         parser.error(str(error))
-    options = Options(args.rpm, args.tpm, args.latency, faults, args.variant, args.key)
+    options = Options(args.rpm, args.tpm, args.latency, faults, args.variant, args.key, args.accepts, args.refusal)
     try:
         asyncio.run(_serve(options, args.port, args.exit_with_stdin))
     except OSError as error:

@@ -20,6 +20,8 @@ from harness.rehearsal.faults import Faults
 from harness.rehearsal.limits import Limits
 
 _MODELS = ("rehearsal", "rehearsal_b", "rehearsal-embedding")
+ACCEPTED = ("json_schema", "object_schema", "json_object", "none")
+"""Forms of ``response_format``, best first: a schema, an object with a schema beside it, an object, none at all."""
 _HANG_S = 120.0
 _FAULT_WAIT_S = 0.1
 _BODY_LIMIT = 64 * 2**20
@@ -27,7 +29,10 @@ _BODY_LIMIT = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line sets. ``latency`` in seconds; limits a minute; ``key`` None lets everybody in."""
+    """What the command line sets. ``latency`` in seconds; limits a minute; ``key`` None lets everybody in.
+
+    ``accepts`` is the best form of ``response_format`` that is taken; what is better is answered with status ``refusal``.
+    """
 
     rpm: float | None = None
     tpm: float | None = None
@@ -35,6 +40,8 @@ class Options:
     faults: Faults = field(default_factory=Faults)
     variant: str = "a"
     key: str | None = None
+    accepts: str = ACCEPTED[0]
+    refusal: int = 500
 
 
 @dataclass(slots=True)
@@ -87,6 +94,9 @@ class Server:
         body = await _body(request)
         if body is None or not isinstance(body.get("messages"), list) or not body["messages"]:
             return _error(400, "invalid_request_error", "the body must be a JSON object with a list of messages")
+        if ACCEPTED.index(_form(body)) < ACCEPTED.index(self._options.accepts):
+            self._desks["chat"].counts.requests += 1
+            return _error(self._options.refusal, "server_error", f"response_format {_form(body)} is not supported")
         content, call = answer(body, self._variant(body)), tool_call(body, self._variant(body))
         said = content + call["function"]["arguments"] if call else content
         prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(said)
@@ -169,6 +179,15 @@ class Server:
     def _may_enter(self, request: web.Request) -> bool:
         key = self._options.key
         return key is None or request.headers.get("Authorization") == f"Bearer {key}"
+
+
+def _form(body: Mapping[str, Any]) -> str:
+    asked = body.get("response_format")
+    if not isinstance(asked, Mapping):
+        return "none"
+    if asked.get("type") == "json_schema":
+        return "json_schema"
+    return "object_schema" if "schema" in asked else "json_object"
 
 
 def _message(content: str, call: dict[str, Any] | None, fault: str | None) -> tuple[dict[str, Any], str]:

@@ -101,7 +101,7 @@ class Builder:
     async def _themes_of(self, window: ThemeWindow, world: World) -> list[Theme]:
         """Themes of ``window``, of the episodes as they stood at its close."""
         view = world.view.as_of_earlier(close_stamp(window.close))
-        candidates = await self.windows(view, _stocks(view), world.asker)
+        candidates = await self.windows(view, stocks_of(view), world.asker)
         inside = [w for w in candidates if window.start <= w.end.instant < window.close]
         return await self._name(window, await self.episodes(inside, view, world.asker), world)
 
@@ -112,7 +112,7 @@ class Builder:
 
     async def _enough_episodes(self, view: EvidenceView, asker: Asker) -> list[Episode] | None:
         """Episodes of all stocks, or None if there are fewer than themes need."""
-        least, stocks = self._settings.min_episodes, _stocks(view)
+        least, stocks = self._settings.min_episodes, stocks_of(view)
         if sum(len(run) // MIN_DOCUMENTS for stock in stocks for run in self._runs(view, stock)) < least:
             return None
         windows = await self.windows(view, stocks, asker)
@@ -137,7 +137,7 @@ class Builder:
         """Windows of the grid in which an episode may end: an episode ends with a document."""
         ends = (
             d.time.instant
-            for stock in _stocks(view)
+            for stock in stocks_of(view)
             for run in self._runs(view, stock)
             for d in run
             if d.time is not None
@@ -148,6 +148,6 @@ class Builder:
         return within_reach(view.of(stock).of_stock(), self._settings.episode_days)
 
 
-def _stocks(view: EvidenceView) -> list[str]:
+def stocks_of(view: EvidenceView) -> list[str]:
     """Stocks with a document in reach of ``view``, sorted."""
     return sorted({stock for document in view.retrievable() for stock in document.stocks})

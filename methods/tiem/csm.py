@@ -181,7 +181,7 @@ class SkillMemory:
         if len(sampled) < rule.k_min:  # unevaluable, as it is already: every change resets the label
             return []
         shown = [cases[name] for name in sampled]
-        prompt = render(STABILITY_TEMPLATE, skill=skill, cases=[_shown(r) for r in shown])
+        prompt = render(STABILITY_TEMPLATE, skill=skill, cases=[shown_case(r) for r in shown])
         messages: list[Message] = [{"role": "user", "content": prompt}]
         reply = await tools.llm.complete(messages, schema=STABILITY_SCHEMA, purpose="stability", max_tokens=MAX_TOKENS)
         if not Status(reply.status).final:
@@ -221,7 +221,8 @@ def quarter_before(at: datetime) -> datetime:
     return max(start for year in (at.year - 1, at.year) for start in quarters(year) if start < at)
 
 
-def _shown(resolved: ResolvedCase) -> dict[str, str | None]:
+def shown_case(resolved: ResolvedCase) -> dict[str, str | None]:
+    """A case as a review shows it."""
     case = resolved.case
     return {
         "id": case.catalyst_id,

@@ -11,13 +11,15 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from harness.clock import Stamp
 from harness.evidence import Gate
+from harness.expected import Expected, Survey
 from harness.memory import Change, State
 from harness.method import Context, Lesson, Tools
 from harness.records import Catalyst, Document, Forecast, ResolvedCase
 from methods import forecasting
 from methods.base import BaseMethod
+from methods.feed import requests_for_vectors
 from methods.tiem import csm as skill_memory
-from methods.tiem import distil, gather, hefr, paths
+from methods.tiem import distil, expected, expected_eeh, gather, hefr, paths
 from methods.tiem import eeh as event_graph
 from methods.tiem.csm import CsmSettings, Recollection, SkillMemory, SkillQuestion
 from methods.tiem.distil import Proposal
@@ -112,6 +114,30 @@ class Tiem(BaseMethod):
         if self.eeh:
             graph = event_graph.eeh_of(ctx, self.hypergraph)
             await gather.streams_of(case, ctx, (), graph, gather.Sizes(self.prior_k, self.episode_k, self.theme_k))
+
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """The hypergraph, the forecasts and what the memory learns: see ``methods.tiem.expected``."""
+        shape = expected.Shape(
+            self.eeh,
+            self.csm,
+            self.hefr,
+            self.scmr,
+            self.budget_chars,
+            self.skill_k,
+            self.prior_k,
+            self.episode_k,
+            self.theme_k,
+        )
+        rate, frames = expected.rate_of(survey), await expected.frames_of(survey)
+        asks = expected.forecasts(survey, shape, frames, rate)
+        if self.eeh:
+            asks += expected_eeh.expected_calls(expected_eeh.reached(survey, self.hypergraph), self.hypergraph)
+        if survey.lessons:
+            first = min(case.time.instant for case, _ in survey.cases)
+            times = self.review_times(first, max(r.outcome.resolve_at for r in survey.lessons))
+            asks += expected.lessons(survey, rate)
+            asks += expected.reviews(survey, times, self.stability_rule)
+        return [*asks, *requests_for_vectors(survey)]
 
     def learner(self) -> Tiem | None:
         """The full method with the same parameters: all variants that have a memory read the one that it trains."""

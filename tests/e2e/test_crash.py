@@ -5,12 +5,16 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from harness.ledger import read_payments
 from harness.rehearsal import RehearsalServer
+from harness.status import read_status, status_text
+from harness.store import in_use
 from tests.e2e.conftest import Ran, comparable, kill, launch_process, stats, wait_for
 
 pytestmark = pytest.mark.slow
@@ -27,6 +31,10 @@ def test_killed_at_any_moment_and_resumed(
     wait_for(lambda: stats(server)["chat"]["ok"] >= target, process)
     kill(process)
     answered = stats(server)["chat"]["ok"]
+    paid = len(read_payments(tmp_path / "killed" / "cache"))
+    assert answered - 8 <= paid <= answered, "the ledger holds all but what was in flight at the kill"
+    status = status_text(read_status(tmp_path / "killed"), in_use(tmp_path / "killed"), datetime.now(UTC))
+    assert status.startswith("no longer alive")
 
     resumed = run_here(*command, directory=tmp_path / "killed")
     assert resumed.code == 0, resumed.text
@@ -34,6 +42,9 @@ def test_killed_at_any_moment_and_resumed(
     assert after["repeated"] <= 8, "more than what was in flight at the kill was asked again"
     assert after["requests"] - 64 <= 8
     assert answered >= target
+    assert len(read_payments(tmp_path / "killed" / "cache")) == 64, (
+        "each forecast was paid for once, as far as is known"
+    )
 
     undisturbed = run_here(*COMMAND, directory=tmp_path / "undisturbed")
     pd.testing.assert_frame_equal(comparable(resumed.forecasts()), comparable(undisturbed.forecasts()))

@@ -53,7 +53,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-m", "method=glob(nothing*)"], ["glob"]),
         (["experiment=nothing"], ["experiment/nothing"]),
         (["benchmark.market=MOON"], ["benchmark.market", "MOON"]),
-        (["run.mode=estimate"], ["run.mode"]),
+        (["run.mode=guess"], ["run.mode"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -241,3 +241,24 @@ def test_n_is_shown_as_catalysts_times_epochs(run: Path) -> None:
 def test_the_clipping_of_log_loss_is_said(demo: Report) -> None:
     table = next(table for table in demo.tables if table.name == "calibration_and_cost")
     assert "clipped to [eps, 1 − eps] with eps = 2.2e-16" in table.note
+
+
+def test_what_was_paid_is_a_table_where_there_is_a_ledger(run: Path) -> None:
+    write_cell(run, rows())
+    line = {
+        "cell": "tiem__x", "backbone": "x", "stage": "build", "calls": 3, "input_tokens": 900, "cached_tokens": 0,
+        "output_tokens": 40, "reasoning_tokens": None, "cost_usd": None, "unanswered": 1, "unanswered_usd": 0.25,
+    }  # fmt: skip
+    (run / "ledger.json").write_text(json.dumps({"cells": [line], "stages": [], "total": {**line, "cell": ""}}))
+    report = build([run], run / "report")
+    (table,) = (table for table in report.tables if table.name == "ledger")
+    assert [(row["cell"], row["cost_usd"], row["unanswered_usd"]) for row in table.rows] == [
+        ("tiem__x", None, 0.25), ("all cells", None, 0.25),
+    ]  # fmt: skip
+    assert "of it reasoning" in (run / "report" / "report.html").read_text("utf-8")
+    (run / "ledger.json").write_text('{"cells": [{"cell": 3}]}')
+    with pytest.raises(DataError, match=r"ledger\.json"):
+        build([run], run / "report")
+    (run / "ledger.json").unlink()
+    build([run], run / "report")
+    assert not (run / "report" / "tables" / "ledger.csv").exists(), "none of an earlier report stays behind"

@@ -1,0 +1,98 @@
+"""What calls cost: the money of each attempt, and the payments that go on file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+
+from harness.gateway.budget import Account, Purse, check_prices, upper_cost
+from harness.gateway.cache import UNANSWERED, Payment, stamp
+from harness.gateway.result import Usage
+from harness.gateway.retry import AttemptFailed, Failure
+from harness.gateway.settings import Endpoint
+from harness.records import Status
+
+EMBED = "embed"
+"""Purpose of calls for vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Whose a payment is."""
+
+    request_sha256: str
+    purpose: str
+    stage: str
+    cell: str | None = None
+
+
+class Till:
+    """Costs of one endpoint's calls at today's price, within what the purse holds."""
+
+    def __init__(self, endpoint: Endpoint, purse: Purse | None) -> None:
+        self.limited = purse is not None
+        self._endpoint = endpoint
+        self._purse = purse
+        self._price = endpoint.prices.at(date.today())
+
+    def cost(self, purpose: str, used: Usage) -> float | None:
+        """USD for a reply; None if a price or the usage is not known."""
+        if purpose == EMBED:
+            return self._price.embedding_cost(used.prompt_tokens)
+        return self._price.cost(used.prompt_tokens, used.cached_tokens, used.completion_tokens)
+
+    def account(self, purpose: str, prompt_tokens: int, most_output: int = 0) -> Account:
+        """An account for one call.
+
+        Raises:
+            ConfigError: there is a budget, and a price is not known.
+        """
+        check_prices(self._endpoint, self.limited, embeddings=purpose == EMBED)
+        if purpose == EMBED:
+            return Account(self._purse, self._price.embedding_cost(prompt_tokens) or 0.0)
+        return Account(self._purse, upper_cost(self._price, prompt_tokens, most_output) if self.limited else 0.0)
+
+    def payment(self, about: About, status: str, used: Usage) -> Payment:
+        """The payment for a reply."""
+        model = self._endpoint.embedding_model if about.purpose == EMBED else self._endpoint.model
+        return Payment(
+            about.request_sha256, stamp(), about.cell, about.purpose, about.stage, str(model), str(status),
+            used.prompt_tokens, used.cached_tokens, used.completion_tokens, used.reasoning_tokens,
+            self.cost(about.purpose, used),
+        )  # fmt: skip
+
+    def unanswered(self, about: About, attempts: int, prompt_tokens: int, most_output: int | None) -> list[Payment]:
+        """One payment an attempt that nobody answered, at the most it can have cost."""
+        return [self.payment(about, UNANSWERED, Usage(prompt_tokens, most_output))] * attempts
+
+
+@contextmanager
+def noting(account: Account) -> Iterator[None]:
+    """Count an attempt that ends without an answer and may be billed all the same: broken off, or given up by its deadline."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        account.unanswered += 1
+        raise
+    except AttemptFailed as error:
+        account.unanswered += error.failure.unanswered
+        raise
+
+
+async def renew(account: Account) -> None:
+    """Money for one more attempt.
+
+    Raises:
+        AttemptFailed: the budget has none.
+    """
+    refusal = await account.renew()
+    if refusal is not None:
+        raise AttemptFailed(over_budget(refusal))
+
+
+def over_budget(refusal: str) -> Failure:
+    """The failure of a call that the budget does not allow."""
+    return Failure(Status.BUDGET, refusal, retry=False)
