@@ -13,6 +13,7 @@ from pydantic import Field
 
 from harness.clock import Stamp
 from harness.evidence import Gate
+from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, Tools, Vectors
 from harness.records import Catalyst, Forecast, Passage
@@ -27,11 +28,12 @@ from methods.a_mem.notes import (
     rebuilt_index_text,
     with_linked,
 )
+from methods.base import render
 from methods.fed import Origin, fed_text
 from methods.feed import retrieval_query, shown_already
 from methods.forecasting import json_object
 from methods.ranking import rank
-from methods.record_memory import RecordMemory, asked, incidents
+from methods.record_memory import RecordMemory, asked, each_record, incidents, vectors_of
 from methods.vectors import VectorTable
 
 NOTE, EVOLVE, QUERY = "a_mem_note.j2", "a_mem_evolve.j2", "a_mem_query.j2"
@@ -49,6 +51,8 @@ EVOLVE_SCHEMA = json_object(
     new_tags_neighborhood={"type": "array", "items": _TEXTS},
 )
 QUERY_SCHEMA = json_object(keywords=_TEXT)
+_ABOUT, _EVOLUTION, _KEYWORDS = Range(20, 200), Range(20, 900), Range(5, 80)
+"""Tokens of what a note says of its record, of an evolution, and of a question's key words."""
 NO_DESCRIPTION = "note whose description cannot be used"
 NO_EVOLUTION = "evolution whose reply cannot be used"
 
@@ -88,7 +92,6 @@ class AMem(RecordMemory):
         neighbours: notes near a new one that its evolution is shown.
         rebuild_every: evolutions after which the index is rebuilt from what the notes say by then.
         retrieve_k: notes found, and bound of the linked notes read along.
-        native_tokens: context budget with ``context.budget=native``.
     """
 
     templates: ClassVar[tuple[str, ...]] = (*forecasting.TEMPLATES, NOTE, EVOLVE, QUERY)
@@ -96,7 +99,6 @@ class AMem(RecordMemory):
     neighbours: int = Field(5, ge=1)
     rebuild_every: int = Field(100, ge=1)
     retrieve_k: int = Field(10, ge=1)
-    native_tokens: int = Field(6_000, ge=1)
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         passages: list[Passage] = []
@@ -112,6 +114,31 @@ class AMem(RecordMemory):
             passages = [_passage(read, rank) for rank, read in enumerate(found, start=1)]
         shown = forecasting.within_budget(passages, ctx, self.native_tokens)
         return await forecasting.ask(case, ctx, context=shown)
+
+    def expected_filling(self, survey: Survey) -> list[Expected]:
+        """A description a record, and an evolution that is shown up to so many neighbours, each as long as records are."""
+        texts = [fed_text(r).text for r in survey.records]
+        mean = sum((tokens_of(text) for text in texts), ZERO) * (1 / max(1, len(texts)))
+        blank = Note(0, "", "", (), "", (), (), "", False, None, Origin.of(survey.records[0]))
+        described = [render(NOTE, content=text) for text in texts]
+        evolved = [render(EVOLVE, note=replace(blank, content=text), neighbours=()) for text in texts]
+        near = Range(0, self.neighbours * (mean.high + _ABOUT.high))
+        return [
+            *each_record(survey, "a_mem_note", ONCE, described, ZERO, _ABOUT, alone=True),
+            *each_record(survey, "a_mem_evolve", ONCE, evolved, _ABOUT + near, _EVOLUTION, alone=False),
+            *vectors_of(survey, mean + _ABOUT + _ABOUT),
+        ]
+
+    def expected_reading(self, case: Catalyst, ctx: Context, survey: Survey) -> list[Expected]:
+        """A call for key words, and their vector."""
+        if not survey.remembers:
+            return []
+        prompt = render(QUERY, query=retrieval_query(case, ctx.evidence))
+        key = key_of("a_mem_query", prompt)
+        return [
+            Expected.each("a_mem_query", "forecast", key, ONCE, tokens_of(prompt), _KEYWORDS),
+            Expected("embed", "build", key, ZERO, _KEYWORDS, ZERO),
+        ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Described:
         """Ask what ``record`` is about."""

@@ -11,15 +11,17 @@ from pydantic import Field
 
 from harness.clock import Stamp
 from harness.evidence import Gate
+from harness.expected import ONCE, ZERO, Expected, Range, Survey
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, Tools, Vectors
 from harness.records import Catalyst, Document, Forecast, Passage, ResolvedCase
 from methods import forecasting
+from methods.base import render
 from methods.fed import Origin, fed_text
 from methods.feed import retrieval_query
 from methods.forecasting import json_object
 from methods.mem0.operations import Memory, decide, facts_of, memories_of, neighbours, search
-from methods.record_memory import RecordMemory, asked, incidents
+from methods.record_memory import RecordMemory, asked, each_record, incidents, vectors_of
 
 FACTS, UPDATE = "mem0_facts.j2", "mem0_update.j2"
 CASES = "cases"
@@ -36,6 +38,8 @@ UPDATE_SCHEMA = json_object(
         ),
     }
 )
+_FACT, _FACTS, _DECIDED = Range(20, 80), Range(10, 400), Range(20, 900)
+"""Tokens of a fact, of all facts of a record, and of a decision."""
 NO_FACTS = "extraction whose reply cannot be used"
 NO_DECISION = "update whose reply cannot be used"
 
@@ -81,7 +85,6 @@ class Mem0(RecordMemory):
         top_k: memories read.
         scope: ``global``: one memory for all. ``stock``: one a stock and one for the resolved cases; half of ``top_k`` is read
             from each, and what they do not fill from the others.
-        native_tokens: context budget with ``context.budget=native``.
     """
 
     templates: ClassVar[tuple[str, ...]] = (*forecasting.TEMPLATES, FACTS, UPDATE)
@@ -100,6 +103,18 @@ class Mem0(RecordMemory):
             passages = [_passage(hit, rank) for rank, hit in enumerate(found, start=1)]
         shown = forecasting.within_budget(passages, ctx, self.native_tokens)
         return await forecasting.ask(case, ctx, context=shown)
+
+    def expected_filling(self, survey: Survey) -> list[Expected]:
+        """An extraction a record, and a decision for most; the facts and their neighbours have the length of a sentence or two."""
+        texts = [(fed_text(r).stamp, fed_text(r).text) for r in survey.records]
+        extractions = [render(FACTS, date=stamp, text=text) for stamp, text in texts]
+        updates = [render(UPDATE, date=stamp, memories=(), facts=()) for stamp, _ in texts]
+        near = Range(0, _FACTS.high / _FACT.low * self.neighbours * _FACT.high / 4)
+        return [
+            *each_record(survey, "mem0_facts", ONCE, extractions, ZERO, _FACTS, alone=True),
+            *each_record(survey, "mem0_update", Range(0.3, 1), updates, _FACTS + near, _DECIDED, alone=False),
+            *vectors_of(survey, _FACTS),
+        ]
 
     def scope_of(self, item: Document | ResolvedCase) -> str | None:
         if self.scope == "global":

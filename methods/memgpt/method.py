@@ -11,6 +11,7 @@ from pydantic import Field
 
 from harness.clock import Stamp
 from harness.evidence import Gate
+from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, MemoryView, Tools
 from harness.records import Catalyst, Forecast, Passage
@@ -24,9 +25,14 @@ from methods.memgpt.mind import SUMMARY, SYSTEM, Bounds, Mind
 from methods.memgpt.state import Held, changes_of, whole_of
 from methods.memgpt.store import ARCHIVAL, CONVERSATION, Found, Message
 from methods.memgpt.store import Passage as Note
-from methods.record_memory import RecordMemory, incidents
+from methods.memgpt.tools import TOOLS
+from methods.record_memory import RecordMemory, each_record, incidents, vectors_of
 
 PERSONA, TASK = "memgpt_persona.j2", "memgpt_task.j2"
+
+
+_SAID = Range(10, 300)
+"""Tokens of a step's reply, or of a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,6 @@ class MemGPT(RecordMemory):
         keep_last: messages that never leave.
         record_steps: steps that it may take on one record.
         forecast_steps: steps that it may take on the question of a forecast.
-        native_tokens: context budget with ``context.budget=native``.
     """
 
     templates: ClassVar[tuple[str, ...]] = (*forecasting.TEMPLATES, SYSTEM, SUMMARY, PERSONA, TASK)
@@ -88,12 +93,37 @@ class MemGPT(RecordMemory):
     keep_last: int = Field(3, ge=1)
     record_steps: int = Field(4, ge=1)
     forecast_steps: int = Field(8, ge=1)
-    native_tokens: int = Field(6_000, ge=1)
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         passages = await self._looked_up(case, ctx, ctx.memory) if ctx.memory is not None else []
         shown = forecasting.within_budget(passages, ctx, self.native_tokens)
         return await forecasting.ask(case, ctx, context=shown)
+
+    def expected_filling(self, survey: Survey) -> list[Expected]:
+        """Up to so many steps a record, each on anything between an empty context and a full one; a summary at most every other
+        record.
+        """
+        events = [fed_text(r, self.window // 4).text for r in survey.records]
+        rest = Range(self._frame.low, self.window)
+        summaries = Range(0, 0.5)
+        return [
+            *each_record(survey, "memgpt_step", Range(1, self.record_steps), events, rest, _SAID, alone=False),
+            *each_record(
+                survey, "memgpt_summary", summaries, [""] * len(events), Range(500, self.window), _SAID, alone=False
+            ),
+            *vectors_of(survey, Range(0, _SAID.high)),
+        ]
+
+    def expected_reading(self, case: Catalyst, ctx: Context, survey: Survey) -> list[Expected]:
+        """Up to so many steps of the fork, and the vectors of what it searches for."""
+        if not survey.remembers:
+            return []
+        calls, key = Range(1, self.forecast_steps), key_of(survey.cell, case.catalyst_id, "memgpt_step")
+        query = tokens_of(retrieval_query(case, ctx.evidence))
+        return [
+            Expected.each("memgpt_step", "forecast", key, calls, query + Range(self._frame.low, self.window), _SAID),
+            Expected("embed", "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
+        ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Event:
         """The event of ``record``: what can be said without the agent."""
@@ -136,6 +166,11 @@ class MemGPT(RecordMemory):
             await store.search(CONVERSATION, {"query": case.company}, 0)
         known = _block_passages(agent.blocks, self._initial, fork.origin)
         return known + _hit_passages(store.found.values(), shown_already(ctx), 1 + len(known))
+
+    @property
+    def _frame(self) -> Range:
+        """Tokens of the instruction and of the tools."""
+        return tokens_of(render(SYSTEM, agent=Agent(self._initial))) + tokens_of(json.dumps(TOOLS))
 
     @property
     def _initial(self) -> Blocks:

@@ -9,8 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from harness.estimate import estimate
+from harness.plan import make_jobs
 from harness.rehearsal import RehearsalServer
+from harness.store import RunDirectory
 from tests.e2e.conftest import Ran, comparable, kill, launch_process, stats, wait_for
+from tests.support import config_of
 
 pytestmark = pytest.mark.slow
 COMMAND = ("-m", "method=mem0,a_mem,memgpt", "benchmark=sample", "run.limit=3", "method.train_limit=5")
@@ -40,6 +44,21 @@ def test_one_worker_gives_what_sixty_four_give(undisturbed: Ran, run_here: Calla
     assert alone.code == 0, alone.text
     assert logs(alone) == logs(undisturbed)
     pd.testing.assert_frame_equal(comparable(alone.forecasts()), comparable(undisturbed.forecasts()))
+
+
+def test_the_estimate_holds(undisturbed: Ran, tmp_path: Path) -> None:
+    """Calls and prompt tokens of every memory, and of the forecasts that read it, lie between what was said before."""
+    methods = ("mem0", "a_mem", "memgpt")
+    configs = [config_of(f"method={m}", *COMMAND[2:]) for m in methods]
+    said = {row.cell: row for row in estimate(make_jobs(configs, lambda text: None), RunDirectory(tmp_path)).rows}
+    assert len(said) == 6
+    for directory in (*undisturbed.directory.glob("memories/*"), *undisturbed.directory.glob("cells/*")):
+        calls = pd.read_parquet(directory / "calls.parquet")
+        bills = said[directory.name].purposes
+        for purpose, made in calls[calls["purpose"] != "embed"].groupby("purpose"):
+            bill = bills[str(purpose)]
+            assert bill.calls.low <= len(made) <= bill.calls.high, (directory.name, purpose)
+            assert bill.tokens_in.low <= made["prompt_tokens"].sum() <= bill.tokens_in.high, (directory.name, purpose)
 
 
 def test_killed_while_it_is_filled_and_resumed(
