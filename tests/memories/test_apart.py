@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.jobs import Job
-from harness.plan import make_jobs
 from harness.records import Benchmark, Catalyst
 from tests.memories.test_truncation import METHODS, case_of
-from tests.memories.world import both, planted, small
-from tests.support import config_of, run_jobs
+from tests.memories.world import both, job_of, planted, small
+from tests.support import run_jobs
 
 CANARY = "Zanzibar Zeppelin Works"
 SAID = f"{CANARY} wins an order. {CANARY} raises its guidance. {CANARY} expects profit to grow."
@@ -21,7 +20,7 @@ SAID = f"{CANARY} wins an order. {CANARY} raises its guidance. {CANARY} expects 
 
 def job_on(benchmark: Benchmark, name: str, case: Catalyst, method: str) -> Job:
     """A cell on ``benchmark`` under another name, with a memory of its own."""
-    (job,) = make_jobs([config_of(f"method={method}", "benchmark=sample")], lambda text: None)
+    job = job_of(f"method={method}", "benchmark=sample")
     assert job.memory is not None
     assert job.memory.training is not None
     training = job.memory.training
@@ -33,7 +32,7 @@ def job_on(benchmark: Benchmark, name: str, case: Catalyst, method: str) -> Job:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_canary_in_one_is_not_found_in_the_other(method: str, tmp_path: Path) -> None:
     case = case_of(("benchmark=sample",))
-    (job,) = make_jobs([config_of(f"method={method}", "benchmark=sample")], lambda text: None)
+    job = job_of(f"method={method}", "benchmark=sample")
     plain = small(case)(job.benchmark)
     with_canary = both(small(case), planted(case, -1, SAID))(job.benchmark)
     jobs = [job_on(with_canary, "one", case, method), job_on(plain, "two", case, method)]

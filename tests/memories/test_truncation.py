@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.memory import MemoryLog, State
+from harness.memory import CommitKey, MemoryLog, State
 from harness.records import Catalyst
 from methods.fed import Origin
-from tests.memories.world import both, cut, log_of, planted, planted_at, prompt, ran, small
-from tests.support import benchmark_of, config_of
+from tests.memories.world import both, cut, job_of, log_of, planted, planted_at, prompt, ran, small
 
 METHODS = ("mem0", "a_mem", "memgpt")
 ALL = ("context.budget=native", "method.native_tokens=1000000")
@@ -35,7 +34,7 @@ def where(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 def case_of(where: tuple[str, ...], date_only: bool | None = None) -> Catalyst:
     """A case from the middle of a benchmark; with ``date_only`` one whose decision is a day, or is not."""
-    cases = benchmark_of(config_of(*where)).evaluation.catalysts
+    cases = job_of("method=mem0", *where).benchmark.evaluation.catalysts
     fitting = [c for c in cases if date_only is None or c.time.date_only == date_only]
     return fitting[len(fitting) // 2]
 
@@ -81,6 +80,19 @@ def test_the_day_of_a_date_only_decision_is_not_remembered_yet(method: str, tmp_
     earlier = both(small(case), planted_at(case, f"{day_before} 06:00", telling(case)))
     assert prompt(tmp_path / "same", same_day, case, *command) == plain
     assert prompt(tmp_path / "earlier", earlier, case, *command) != plain
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_memory_that_knows_the_day_itself_is_caught(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted violation: a log that compares instants alone, for which the end of the day comes after its morning."""
+    case = case_of(("benchmark=sample",), date_only=True)
+    command = (f"method={method}", *READS[method], "benchmark=sample")
+    monkeypatch.setattr(CommitKey, "known_to", lambda self, decision: self.valid_from < decision.instant)
+    same_day = both(small(case), planted_at(case, f"{case.time.text} 06:00", telling(case)))
+    plain = prompt(tmp_path / "plain", small(case), case, *command)
+    assert prompt(tmp_path / "same", same_day, case, *command) != plain
 
 
 @pytest.mark.parametrize("where", BENCHMARKS, indirect=True)

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from harness.clock import parse_stamp
+from harness.jobs import Job
 from harness.memory import MemoryLog
 from harness.memory_actor import read_memory
 from harness.plan import make_jobs
@@ -22,9 +24,16 @@ DOCUMENTS, EXPERIENCE, PLANTED = 30, 8, 6
 how many documents are planted, so that what a memory makes of them does not hang on one reply."""
 
 
+@cache
+def job_of(*overrides: str) -> Job:
+    """The job of one cell; benchmarks are loaded once."""
+    (job,) = make_jobs([config_of(*overrides)], lambda text: None)
+    return job
+
+
 def ran(scratch: Path, change: Change, only: Sequence[str] | None, *overrides: str) -> list[Row]:
     """Fill the memory of a changed benchmark and make the forecasts ``only``; rows of the cell."""
-    (job,) = make_jobs([config_of(*overrides)], lambda text: None)
+    job = job_of(*overrides)
     benchmark = change(job.benchmark)
     assert job.memory is not None
     assert job.memory.training is not None
