@@ -109,15 +109,21 @@ class RecordMemory(BaseMethod):
 
 
 async def asked(
-    llm: LLM, template: str, schema: Mapping[str, Any], purpose: str, max_tokens: int | None = None, **values: Any
+    llm: LLM,
+    template: str,
+    schema: Mapping[str, Any],
+    purpose: str,
+    max_tokens: int | None = None,
+    essential: tuple[str, ...] | None = None,
+    **values: Any,
 ) -> Mapping[str, Any] | None:
-    """The reply to ``template`` filled with ``values``; None if it cannot be used.
+    """The reply to ``template`` filled with ``values``; None if it cannot be used, or lacks what is ``essential`` of ``schema``.
 
     Raises:
         CallFailed: there was no reply. A memory without it would be another memory.
     """
     messages = [{"role": "user", "content": render(template, **values)}]
-    reply = await llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
+    reply = await llm.complete(messages, schema=schema, purpose=purpose, essential=essential, max_tokens=max_tokens)
     if not Status(reply.status).final:
         raise CallFailed(reply.status, reply.reason or f"{purpose}: no reply")
     return reply.value

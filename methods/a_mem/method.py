@@ -169,7 +169,16 @@ class AMem(RecordMemory):
         self.vectors.add([note.content, note.index_text], list(described.vectors))
         await self.vectors.fetch([n.index_text for n in notes], tools.embed)
         near = [notes[i] for i, _ in search(notes, self.vectors[note.content], self.vectors, self.neighbours)]
-        reply = await asked(tools.llm, EVOLVE, EVOLVE_SCHEMA, "a_mem_evolve", MAX_TOKENS, note=note, neighbours=near)
+        reply = await asked(
+            tools.llm,
+            EVOLVE,
+            EVOLVE_SCHEMA,
+            "a_mem_evolve",
+            MAX_TOKENS,
+            ("should_evolve",),
+            note=note,
+            neighbours=near,
+        )
         done = evolve(note, near, reply)
         after = [*(done.neighbours.get(n.position, n) for n in notes), done.note]
         changed = {p: ("evolve", n) for p, n in done.neighbours.items()} | {note.position: ("add", done.note)}

@@ -90,21 +90,21 @@ def evolve(note: Note, neighbours: Sequence[Note], reply: Mapping[str, Any] | No
 
     ``strengthen`` appends the suggested connections to the links of the note and replaces its tags. ``update_neighbor`` gives
     the i-th neighbour the i-th tags and context; it keeps its own context where there are fewer contexts than tags. A connection
-    to a position that no note has is dropped and counted.
+    to a position that no note has is dropped and counted; lists that the reply leaves out are empty.
     """
     if not reply or not reply.get("should_evolve"):
         return Evolved(note, {}, ())
     note = replace(note, evolved=True)
     changed: dict[int, Note] = {}
     wrong: list[str] = []
-    for action in reply["actions"]:
+    for action in reply.get("actions", ()):
         if action == "strengthen":
-            suggested = reply["suggested_connections"]
+            suggested = reply.get("suggested_connections", ())
             known = [p for p in suggested if 0 <= p < note.position]
             wrong += [UNKNOWN_POSITION] * (len(suggested) - len(known))
-            note = replace(note, links=(*note.links, *known), tags=tuple(reply["tags_to_update"]))
+            note = replace(note, links=(*note.links, *known), tags=tuple(reply.get("tags_to_update", ())))
         elif action == "update_neighbor":
-            contexts, tags = reply["new_context_neighborhood"], reply["new_tags_neighborhood"]
+            contexts, tags = reply.get("new_context_neighborhood", ()), reply.get("new_tags_neighborhood", ())
             for i, (neighbour, own_tags) in enumerate(zip(neighbours, tags, strict=False)):
                 context = contexts[i] if i < len(contexts) else neighbour.context
                 changed[neighbour.position] = replace(neighbour, tags=tuple(own_tags), context=context)

@@ -29,14 +29,13 @@ CASES = "cases"
 
 MAX_TOKENS = 2_000
 _TEXT = {"type": "string"}
-FACTS_SCHEMA = json_object(facts={"type": "array", "items": {"anyOf": [_TEXT, json_object(fact=_TEXT)]}})
+_ANY = json_object()
+"""Beside what is asked for: servers can make nothing but ``{}`` of it, the reader takes any object, so that one odd entry of a
+list costs that entry and not the list."""
+FACTS_SCHEMA = json_object(facts={"type": "array", "items": {"anyOf": [_TEXT, json_object(fact=_TEXT), _ANY]}})
+_EVENT = {"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]}
 UPDATE_SCHEMA = json_object(
-    memory={
-        "type": "array",
-        "items": json_object(
-            id=_TEXT, text=_TEXT, event={"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]}
-        ),
-    }
+    memory={"type": "array", "items": {"anyOf": [json_object(id=_TEXT, text=_TEXT, event=_EVENT), _ANY]}}
 )
 _FACT, _FACTS, _DECIDED = Range(20, 80), Range(10, 400), Range(20, 900)
 """Tokens of a fact, of all facts of a record, and of a decision."""

@@ -184,3 +184,13 @@ def test_linked_notes_share_one_counter() -> None:
     notes: Any = {0: Linked(), 1: Linked(0, 0, 0), 2: Linked(0, 1), 3: Linked(1, 9)}
     assert with_linked(notes, [1, 2, 3], 2) == [1, 0, 0, 0, 2, 0, 3, 1]
     assert with_linked(notes, [3], 2) == [3, 1], "a link to a note that is not seen does not count"
+
+
+def test_a_reply_may_leave_out_what_its_actions_do_not_need() -> None:
+    async def run() -> None:
+        script = saying(STILL, {"should_evolve": True, "actions": ["strengthen"], "suggested_connections": [0]})
+        log = await fed(METHOD, RECORDS[:2], script)
+        assert (await read(log, "2022-01-01"))["d2"].note.links == (0,)
+        assert log.incidents() == {}
+
+    asyncio.run(run())

@@ -15,6 +15,7 @@ from methods.fed import CUT, RECORD_TOKENS
 from methods.mem0.method import CASES, NO_DECISION, NO_FACTS, Hit, Mem0, Question, chosen
 from methods.mem0.operations import EMPTY_TEXT, UNKNOWN_EVENT, UNKNOWN_ID, decide, decoded, facts_of, memories_of
 from tests.memories.feeding import fed, many, recalled, record
+from tests.parity.memories import Scripted
 from tests.tiem.world import Embedder, Model, Script, vector
 
 METHOD = Mem0(name="mem0")
@@ -174,3 +175,29 @@ def test_one_scope_a_stock_reads_half_from_the_stock_half_from_the_cases_and_fil
     alone = chosen(best, memories, Question("c", vector("q"), "Z", 4, "stock"))
     assert [name for name, _ in alone][:1] == ["m12"], "an unknown stock is filled up from all"
     assert len(alone) == 4
+
+
+def test_one_odd_entry_of_a_reply_costs_that_entry() -> None:
+    """Through the gateway's own parser: the schema asks for texts and known events, the reader takes any object."""
+    model = Scripted(
+        {
+            "mem0_facts": {"facts": ["up", {"fact": "down"}, {"text": "left"}, {"odd": 1}]},
+            "mem0_update": {
+                "memory": [
+                    {"id": 7, "text": "ghost", "event": "UPDATE"},
+                    {"text": "odd", "event": "MERGE"},
+                    {},
+                    {"id": "0", "text": "up", "event": "ADD"},
+                ]
+            },
+        }
+    )
+
+    async def run() -> None:
+        tools = Tools(model, Embedder())
+        proposal = await METHOD.propose(FIRST, tools)
+        assert proposal.facts == ("up", "down", "left")
+        changes = await METHOD.apply({}, proposal, FIRST.key.valid_from, tools)
+        assert [c.op for c in changes] == [UNKNOWN_ID, UNKNOWN_EVENT, EMPTY_TEXT, "add"]
+
+    asyncio.run(run())

@@ -40,12 +40,18 @@ class Scripted:
     prompts: list[tuple[str, str]] = field(default_factory=list)
 
     async def complete(
-        self, messages: Sequence[Mapping[str, Any]], *, schema: Mapping[str, Any] | None, purpose: str, **_: Any
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        schema: Mapping[str, Any] | None,
+        purpose: str,
+        essential: tuple[str, ...] | None = None,
+        **_: Any,
     ) -> Completion:
         self.prompts.append((purpose, messages[-1]["content"]))
         given = self.replies[purpose]
         text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        value, problem = parse_object(text, schema) if schema is not None else ({"text": text}, None)
+        value, problem = parse_object(text, schema, essential) if schema is not None else ({"text": text}, None)
         status = Status.OK if value is not None else Status.INVALID
         call = Call(None, purpose, "memory", "r", "m", None, None, 1, False, 1, 0, 1, 0, None, status, 200)
         return Completion(status, value, text, problem, "r", "s", "m", calls=(call,))
