@@ -90,6 +90,8 @@ def test_embeddings_are_counted_where_they_are_paid(tmp_path: Path) -> None:
     assert bill.embedded.low * 0.02e-6 == pytest.approx(bill.cost_usd.low, abs=1e-7)
     assert bill.calls.low >= 1
     assert estimated(tmp_path, ("method=vanilla_rag", "embedder=openai", *PRICED)).total.cost_usd is None
+    tiem = estimated(tmp_path, ("method=tiem", "embedder=openai", *PRICED)).total
+    assert 0 < tiem.embedded.low < tiem.embedded.high
 
 
 def test_what_is_on_file_is_not_paid_again(tmp_path: Path) -> None:

@@ -120,8 +120,9 @@ class Gateway:
         """A snapshot."""
         limiter = self._sender.limiter
         waiting = len(self._tasks) - len(self._sender.in_air)
+        waiting_on = limiter.waiting_on or ("budget" if self._till.waiting else None)
         return dataclasses.replace(
-            self._sender.stats, in_flight=limiter.in_flight, waiting=waiting, waiting_on=limiter.waiting_on
+            self._sender.stats, in_flight=limiter.in_flight, waiting=waiting, waiting_on=waiting_on
         )
 
     async def stop(self) -> None:

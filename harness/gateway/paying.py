@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,7 @@ from harness.gateway.retry import AttemptFailed, Failure
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 
+_LONG_S = 0.5
 EMBED = "embed"
 """Purpose of calls for vectors."""
 
@@ -29,14 +31,46 @@ class About:
     cell: str | None = None
 
 
+class Watched:
+    """A purse that knows how many have been waiting for it: the others in flight must settle first."""
+
+    def __init__(self, purse: Purse, now: Callable[[], float] = time.monotonic) -> None:
+        self._purse = purse
+        self._now = now
+        self._since: dict[object, float] = {}
+
+    @property
+    def waiting(self) -> int:
+        """Reservations that take longer than the way to the purse and back."""
+        return sum(self._now() - since > _LONG_S for since in self._since.values())
+
+    async def reserve(self, estimate: float) -> str | None:
+        """As ``Purse.reserve``."""
+        place = object()
+        self._since[place] = self._now()
+        try:
+            return await self._purse.reserve(estimate)
+        finally:
+            del self._since[place]
+
+    async def settle(self, estimate: float, cost: float) -> None:
+        """As ``Purse.settle``."""
+        await self._purse.settle(estimate, cost)
+
+
 class Till:
     """Costs of one endpoint's calls at today's price, within what the purse holds."""
 
     def __init__(self, endpoint: Endpoint, purse: Purse | None) -> None:
         self.limited = purse is not None
         self._endpoint = endpoint
-        self._purse = purse
+        self._purse = Watched(purse) if purse is not None else None
         self._price = endpoint.prices.at(date.today())
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for the budget."""
+        return self._purse.waiting if self._purse else 0
 
     def cost(self, purpose: str, used: Usage) -> float | None:
         """USD for a reply; None if a price or the usage is not known."""

@@ -142,7 +142,7 @@ class Embeddings:
 
 @dataclass(slots=True)
 class Stats:
-    """What a gateway did so far and what it waits for now (rpm, tpm, concurrency, pause or None).
+    """What a gateway did so far and what it waits for now (rpm, tpm, concurrency, pause, budget or None).
 
     ``retrying`` requests wait for their next attempt now. ``cost_usd`` holds what unanswered attempts may have cost at most.
     """

@@ -22,9 +22,12 @@ from harness.method import Context
 from harness.records import CATALYST_TOPICS, Catalyst, ResolvedCase
 from methods import forecasting
 from methods.base import render
+from methods.feed import requests_for_vectors
 from methods.tiem import csm, distil, hefr, paths
 from methods.tiem.budget import SHARES
 from methods.tiem.expected_eeh import STATEMENT, SUMMARY
+from methods.tiem.gather import skill_query
+from methods.tiem.retrieval import prior_query, tier_query
 from methods.tiem.skills import DESCRIPTION_CHARS
 from methods.tiem.stability import StabilityRule
 from methods.tiem.streams import Block
@@ -35,6 +38,8 @@ SKILL = Range(40, 260)
 """Tokens of a skill as it is shown."""
 _CHANGED = Range(0.02, 2)
 """Skills that change in a quarter, for each case that resolves in it: merged into few, or two new ones each."""
+_ALIKE = 0.95
+"""A forecast for which no skill is found asks what the variant without skills asks: that is one call for both."""
 _ANSWERED = 0.9
 """Share of the training forecasts that have an answer to learn from, at least."""
 _LESSON, _PLAN, _VERDICT = Range(40, 400), Range(20, 200), Range(20, 200)
@@ -66,11 +71,11 @@ def forecasts(survey: Survey, shape: Shape, frames: Mapping[str, Range], rate: R
         beside = _concurrent(ctx, shape)
         key = key_of(survey.cell, survey.seed, epoch, case.catalyst_id)
         if shape.hefr:
-            calls, tokens = ONCE, frame + focal + beside + context
+            calls = Range(_ALIKE, 1) if skills else ONCE
         else:
             streams = (3 if shape.eeh else 0) + (1 if skills else 0)
             calls = Range(1, max(1, streams))
-            tokens = (frame + focal + beside) * calls + context
+        tokens = (frame + focal + beside) * calls + context
         if shape.scmr and skills:
             found += _paths(case, key, focal, context)
             calls, tokens = Range(0, calls.high), Range(0, tokens.high)
@@ -179,3 +184,23 @@ def reviews(survey: Survey, times: Sequence[datetime], rule: StabilityRule) -> l
 def _shown(resolved: ResolvedCase) -> str:
     shown = csm.shown_case(resolved)
     return f"[{shown['id']}] {shown['stock']}, {shown['type']}\n{shown['text']}\nThe return that followed was {shown['outcome']}.\n\n"
+
+
+def vectors(survey: Survey, shape: Shape, asks: Sequence[Expected]) -> list[Expected]:
+    """What is embedded: the queries, and at most all that ``asks`` bring: statements, summaries and names, skills."""
+    queries, told = ZERO, 0.0
+    for case, _ in survey.cases:
+        focal = survey.context(case).evidence.focal()
+        asked = [skill_query(case, focal)] if shape.csm and survey.remembers else []
+        asked += [tier_query(case, focal.text if focal else ""), prior_query(case)] if shape.eeh else []
+        for query in asked:
+            queries += tokens_of(query)
+    for one in asks:
+        if one.purpose in ("extract", "episode", "theme"):
+            told += one.tokens_out.high
+        elif one.purpose == "distill":
+            told += 2 * SKILL.high
+    key = key_of("embed", shape.eeh, shape.csm, *(case.catalyst_id for case, _ in survey.cases))
+    # The same query may come twice; what was learned is embedded by the run that learns.
+    texts = Expected("embed", "build", key, ZERO, Range(queries.low / 2, queries.high + told), ZERO)
+    return [texts, *requests_for_vectors(survey)]

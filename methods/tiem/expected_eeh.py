@@ -30,6 +30,8 @@ STATEMENT = Range(6, 110)
 SUMMARY = Range(15, 120)
 """Tokens of a line with one episode or theme."""
 _FRAMES = Range(8, 24)
+_STATEMENTS = 8
+"""Propositions of a document of a window, at most."""
 _SILENT = 0.3
 """At least this share of the windows is tested: others fall apart if documents state nothing."""
 _YES_NO, _DESCRIPTION, _THEME, _KIND = Range(10, 40), Range(20, 160), Range(20, 160), Range(5, 30)
@@ -81,23 +83,23 @@ def expected_calls(reach: Reach, settings: EehSettings) -> list[Expected]:
     for document in reach.documents.values():
         for text in split_to_tokens(document.text, settings.chunk_tokens, settings.chunk_overlap):
             size = tokens_of(text)
-            out = Range(min(20.0, most), min(60 + 4 * size.high, most))
+            out = Range(min(20.0, most), min(120 + 4 * size.high, most))
             key = key_of("extract", settings.extract_max_tokens, text)
             found[key] = Expected("extract", "build", key, ONCE, frame + size, out)
     test = system + tokens_of(render(episodes.TEST, company="A company of some length", lines=()))
-    tell = system + tokens_of(render(episodes.DESCRIBE, company="A company", lines=(), summary_chars=200))
+    tell = system + tokens_of(
+        render(episodes.DESCRIBE, company="A company", lines=(), summary_chars=episodes.SUMMARY_CHARS)
+    )
     for (stock, documents), size_of in reach.windows.items():
-        lines = STATEMENT * Range(MIN_PROPOSITIONS, min(settings.max_propositions, 8 * size_of))
+        lines = STATEMENT * Range(MIN_PROPOSITIONS, min(settings.max_propositions, _STATEMENTS * size_of))
         key = key_of("episode", stock, *documents)
         asked = Range(_SILENT, 1)
         found[key] = Expected.each("episode", "build", key, asked, test + lines, _YES_NO)
         found[key + "d"] = Expected.each("episode", "build", key + "d", Range(0, 1), tell + lines, _DESCRIPTION)
-    judge = system + tokens_of(render(theme_tier.TEST, lines=(), name_words=8))
+    judge = system + tokens_of(render(theme_tier.TEST, lines=(), name_words=theme_tier.NAME_WORDS))
     name = system + tokens_of(render(theme_tier.CLASSIFY, name="", description="", lines=()))
     for close, clusters in reach.clusters.items():
-        lines = SUMMARY * Range(
-            2, 2
-        )  # clusters share the episodes: two a cluster where there are as many as there can be
+        lines = SUMMARY * 2  # clusters share the episodes: two a cluster where there are as many as there can be
         key = key_of("theme", close, clusters)
         asked = Range(0, clusters)
         found[key] = Expected.each("theme", "build", key, asked, judge + lines, _THEME)

@@ -17,7 +17,6 @@ from harness.method import Context, Lesson, Tools
 from harness.records import Catalyst, Document, Forecast, ResolvedCase
 from methods import forecasting
 from methods.base import BaseMethod
-from methods.feed import requests_for_vectors
 from methods.tiem import csm as skill_memory
 from methods.tiem import distil, expected, expected_eeh, gather, hefr, paths
 from methods.tiem import eeh as event_graph
@@ -137,7 +136,7 @@ class Tiem(BaseMethod):
             times = self.review_times(first, max(r.outcome.resolve_at for r in survey.lessons))
             asks += expected.lessons(survey, rate)
             asks += expected.reviews(survey, times, self.stability_rule)
-        return [*asks, *requests_for_vectors(survey)]
+        return [*asks, *expected.vectors(survey, shape, asks)]
 
     def learner(self) -> Tiem | None:
         """The full method with the same parameters: all variants that have a memory read the one that it trains."""

@@ -19,6 +19,7 @@ from harness.errors import ConfigError
 from harness.gateway.budget import Account, Budget
 from harness.gateway.cache import UNANSWERED, Payment, ReplyCache
 from harness.gateway.core import Gateway
+from harness.gateway.paying import Watched
 from harness.gateway.result import EmbeddingFailed
 from harness.gateway.settings import Price, Prices
 from harness.ledger import Paid, ledger, read_payments, spent_usd
@@ -115,6 +116,23 @@ def test_random_faults_never_exceed_the_budget() -> None:
         budget = asyncio.run(main(seed))
         assert budget.spent <= 1.0 + 1e-9
         assert budget._open == 0
+
+
+def test_who_waits_for_the_budget_is_seen_to_wait() -> None:
+    async def main() -> list[int]:
+        clock, purse = [0.0], Budget(1.0)
+        watched = Watched(purse, lambda: clock[0])
+        assert await watched.reserve(0.9) is None
+        second = asyncio.create_task(watched.reserve(0.9))
+        await asyncio.sleep(0)
+        seen = [watched.waiting]
+        clock[0] = 1.0
+        seen.append(watched.waiting)
+        await watched.settle(0.9, 0.05)
+        assert await second is None
+        return [*seen, watched.waiting]
+
+    assert asyncio.run(main()) == [0, 1, 0]
 
 
 def embedded(request: web.Request) -> Any:
