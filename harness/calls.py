@@ -49,6 +49,7 @@ class CallingLLM:
         purpose: str,
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Completion:
         """See ``harness.method.LLM``.
 
@@ -60,6 +61,7 @@ class CallingLLM:
         request = ChatRequest(
             messages=tuple(dict(m) for m in messages),
             schema=dict(schema) if schema is not None else None,
+            tools=tuple(dict(tool) for tool in tools),
             essential=essential,
             max_tokens=max_tokens,
             sample=self._sample,

@@ -26,6 +26,7 @@ from harness.clock import Stamp
 from harness.errors import CallFailed, GateError, HarnessError
 from harness.evidence import Deferred, Gate, verdict
 from harness.gateway.result import EmbeddingFailed, Stopped
+from harness.ingestion import Ingestion, fed_records
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, planned
 from harness.learning import Learning
 from harness.memory_actor import MemoryClient
@@ -71,6 +72,10 @@ class Progress:
     @property
     def answered(self) -> int:
         return self.resumed + sum(self.done.values())
+
+    def count(self, status: str) -> None:
+        """One more is done."""
+        self.done[str(status)] += 1
 
     def pay(self, calls: Sequence[Call]) -> None:
         """Add what ``calls`` have cost."""
@@ -126,15 +131,30 @@ class CellRun:
         self._say_what_is_missing([case for case, _ in plan])
         ended = asyncio.Event()
         flusher = asyncio.create_task(self._flush_until(ended))
+        ingested = None
         try:
-            if self.spec.learns:
+            if self.spec.ingests:
+                ingested = await self._ingest()
+            elif self.spec.learns:
                 await Learning(self, plan, {key[0]: row for key, row in finished.items()}).run()
             else:
                 await self._forecast_all(todo)
         finally:
             ended.set()
             await flusher
-        return await self._conclude(plan)
+        return await self._conclude(plan, ingested)
+
+    async def _ingest(self) -> int:
+        """Fill the memory with what this configuration feeds it; how many records are in it."""
+        learner = self.spec.method.learner()
+        assert learner is not None
+        config = self._config
+        records, left_out = fed_records(
+            self._index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online"
+        )
+        for what, n in left_out.items():
+            self.warn(f"left out of the memory: {n} {what}.")
+        return await Ingestion(self, records).run()
 
     def _say_what_is_missing(self, cases: Sequence[Catalyst]) -> None:
         silent = sum(self._index.focal(case) is None for case in cases)
@@ -295,7 +315,7 @@ class CellRun:
             )
 
     def _record(self, case: Catalyst, epoch: int, forecast: Forecast, calls: Sequence[Call]) -> None:
-        self.progress.done[str(forecast.status)] += 1
+        self.progress.count(forecast.status)
         self.progress.pay(calls)
         outcome = self._index.benchmark.evaluation.outcomes[case.catalyst_id]
         self._rows.append(forecast_row(self.spec.name, self._config, case, outcome, epoch, forecast, calls))
@@ -316,16 +336,23 @@ class CellRun:
                 except HarnessError as error:  # a full disk: nothing is lost, the replies are in the cache
                     self.fail(error)
 
-    async def _conclude(self, plan: Plan) -> CellResult:
+    async def _conclude(self, plan: Plan, ingested: int | None) -> CellResult:
         memory = self._services.memory
         log_sha256 = await memory.sha256() if memory else None
         if memory:
             await memory.export(self._store.directory / "memory.parquet")
+            for what, times in (await memory.incidents()).items():
+                self.warn(f"in its memory: {times} x {what}.")
         rows = await asyncio.to_thread(self._store.export)
         wanted: set[Key] = {(case.catalyst_id, epoch) for case, epoch in plan}
         counts = Counter(row["status"] for row in rows if (row["catalyst_id"], row["epoch"]) in wanted)
-        result = self._result(counts, len(plan), rows)
-        n = max(len(plan), len(rows))
+        n, total = max(len(plan), len(rows)), len(plan)
+        if ingested is not None:
+            n = total = self.progress.total
+            counts = Counter({str(Status.OK): ingested})
+            if self._budget is not None:
+                counts[str(Status.BUDGET)] = total - ingested
+        result = self._result(counts, total, rows)
         config = self._config
         write_json(
             self._store.directory / "cell.json",
@@ -344,8 +371,10 @@ class CellRun:
                 "reason": result.reason,
                 "remedy": result.remedy,
                 "n": n,
-                "counts": dict(sorted(Counter(row["status"] for row in rows).items())),
-                "coverage": sum(row["status"] == Status.OK for row in rows) / n if n else None,
+                "counts": dict(
+                    sorted((counts if ingested is not None else Counter(r["status"] for r in rows)).items())
+                ),
+                "coverage": (ingested or sum(row["status"] == Status.OK for row in rows)) / n if n else None,
                 "instruction_sha256": self.spec.method.instruction_sha256(),
                 "memory_log_sha256": log_sha256,
                 "warnings": [*self._index.benchmark.warnings, *sorted(self.warnings)],
@@ -357,6 +386,7 @@ class CellRun:
 
     def _result(self, counts: Counter[str], n: int, rows: Sequence[Row]) -> CellResult:
         done = sum(number for status, number in counts.items() if Status(status).final)
+        items = "records" if self.spec.ingests else "forecasts"
         again = "run the same command again: finished rows are kept, the rest is retried"
         status, reason, remedy = "complete", None, None
         if self._fatal is not None:
@@ -365,10 +395,10 @@ class CellRun:
             status, reason = "failed", f"{counts[Status.BUG]} of {n} forecasts hit a bug (status bug, see reason)"
             remedy = "report the reason column of forecasts.parquet"
         elif self._budget is not None or counts[Status.BUDGET]:
-            status, reason = "incomplete", f"budget reached: {n - done} of {n} forecasts left"
+            status, reason = "incomplete", f"budget reached: {n - done} of {n} {items} left"
             remedy = f"raise run.budget_usd (it counts what this run directory has spent), then {again}"
         elif self._stopping and done < n:
-            status, reason, remedy = "incomplete", f"interrupted: {n - done} of {n} forecasts left", again
+            status, reason, remedy = "incomplete", f"interrupted: {n - done} of {n} {items} left", again
         elif done < n:
             kinds = ", ".join(f"{number} {s}" for s, number in sorted(counts.items()) if not Status(s).final)
             why = Counter(str(r["reason"]) for r in rows if not Status(r["status"]).final).most_common(1)

@@ -22,10 +22,11 @@ from harness.errors import HarnessError
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
 from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
+from harness.ingestion import fed_records
 from harness.jobs import BenchmarkIndex, Job, taught
 from harness.ledger import read_payments
 from harness.listing import listing
-from harness.method import MATCHED_CONTEXT_CHARS, Context
+from harness.method import MATCHED_CONTEXT_CHARS, Context, FedRecord
 from harness.records import Catalyst, ResolvedCase
 from harness.store import RunDirectory, write_json
 
@@ -158,7 +159,14 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
     remembers = spec.learns or (
         spec.method.learner() is not None and config.memory != "none" and job.memory is not None
     )
-    return Survey(spec.name, cases, context, lessons, remembers, config.run.seed)
+    return Survey(spec.name, cases, context, lessons, remembers, config.run.seed, _records(job, index))
+
+
+def _records(job: Job, index: BenchmarkIndex) -> Sequence[FedRecord]:
+    learner, config = job.spec.method.learner(), job.spec.config
+    if learner is None or not job.spec.ingests:
+        return ()
+    return fed_records(index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online")[0]
 
 
 def _resolved(index: BenchmarkIndex, case: Catalyst) -> ResolvedCase:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.method import Context, Message
+from harness.method import Context, FedRecord, Message
 from harness.records import Catalyst, ResolvedCase
 from harness.tokens import count_tokens
 
@@ -74,6 +74,7 @@ class Survey:
         cases: (case, epoch) of every forecast.
         context: the world as of a case. Its models refuse; ``ctx.memory`` is None.
         lessons: cases that the run learns from, in the order in which they become known.
+        records: what the run fills a memory with, in order; such a run forecasts nothing.
         remembers: whether forecasts may find something learned.
         seed: of the run.
     """
@@ -84,6 +85,7 @@ class Survey:
     lessons: Sequence[ResolvedCase]
     remembers: bool
     seed: int
+    records: Sequence[FedRecord] = ()
 
 
 def tokens_of(text: str) -> Range:

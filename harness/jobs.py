@@ -32,6 +32,12 @@ class CellSpec:
     learns: bool = False
     starts_empty: bool = True
 
+    @property
+    def ingests(self) -> bool:
+        """Whether this run fills a memory with records, and forecasts nothing."""
+        learner = self.method.learner()
+        return self.kind == "memories" and learner is not None and learner.learns_from == "records"
+
 
 @dataclass(frozen=True)
 class TrainedMemory:
@@ -111,10 +117,12 @@ def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
     """The forecasts of a run in order of decision time: the first ``run.limit`` catalysts, each ``run.epochs`` times.
 
     Catalysts inside the deadband are never scored, so they are not asked. A training leaves out cases without a focal
-    document, and is limited by its learner's ``train_limit``.
+    document, and is limited by its learner's ``train_limit``; one that is fed records forecasts nothing.
     """
     cases = benchmark.evaluation
     asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
+    if spec.ingests:
+        return []
     if spec.kind == "memories":
         return [(case, 0) for case in taught(BenchmarkIndex.of(benchmark), spec.method)]
     return [(case, epoch) for case in asked[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]

@@ -1,4 +1,4 @@
-"""The Ray side of a memory: one actor a benchmark holds its log; killed, it is rebuilt from the journal with nothing lost.
+"""The Ray side of a memory: one actor holds its log; killed, it is rebuilt from the journal with nothing lost.
 
 A commit is one line of an append-only journal, written before the log in memory changes. A record that is on file is not
 committed again, so a call that Ray repeats after a restart does no harm.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ from harness.method import Learner, Tools, Vectors
 from harness.records import Call, ResolvedCase
 from harness.remote import unwrapped
 from harness.vectors import VectorsAtHand
+
+STATES_KEPT = 16
+"""States as of different decisions that are held at once: a forecast may ask several times."""
 
 
 def read_journal(path: Path) -> list[MemoryOp]:
@@ -73,10 +77,12 @@ class Applied:
 
     Attributes:
         calls: made for each record that was not on file before, by its id; those of a record that failed included.
+        committed: how many of the records are on file, by whomever.
         failure: why the last of them is not committed.
     """
 
     calls: dict[str, list[Call]] = field(default_factory=dict)
+    committed: int = 0
     failure: HarnessError | None = None
 
 
@@ -101,33 +107,40 @@ class MemoryActor:
         self._cell = cell
         self._embedding = VectorsAtHand(embed)
         self._order = asyncio.Lock()
-        self._snapshot: tuple[int, State] | None = None
+        self._snapshots: OrderedDict[int, State] = OrderedDict()
 
     async def recall(self, question: Any, decision: Stamp, gate: Gate) -> Any:
         """The learner's answer from the state as of ``decision`` (``strict``) or from the final one (``paper``, ``off``)."""
-        state = self._state_at(decision.instant) if gate is Gate.STRICT else self._log.final_state()
+        state = self._state_at(decision) if gate is Gate.STRICT else self._log.final_state()
         return await self._learner.recall(state, question, decision, gate, self._tools([]))
 
-    def _state_at(self, instant: datetime) -> State:
-        """As ``MemoryLog.state_at``; decisions between the same two commits share one state."""
-        length = self._log.length_before(instant)
-        if self._snapshot is None or self._snapshot[0] != length:
-            self._snapshot = (length, self._log.state_at(instant))
-        return self._snapshot[1]
+    def _state_at(self, decision: Stamp) -> State:
+        """The state that ``decision`` may know; decisions between the same two commits share one."""
+        length = self._log.length_at(decision)
+        if length not in self._snapshots:
+            self._snapshots[length] = self._log.state_at(length)
+            if len(self._snapshots) > STATES_KEPT:
+                self._snapshots.popitem(last=False)
+        return self._snapshots[length]
 
     async def commit(self, records: Sequence[tuple[CommitKey, Any]]) -> Applied:
-        """Apply each proposal (None: nothing was learned) in the given order and put it on file, until one fails."""
+        """Apply each proposal (None: nothing was learned) and put it on file in the given order, until one fails.
+
+        Records of different scopes cannot touch the same objects: they are applied side by side. Others are applied one after
+        the other, each to what the one before it left.
+        """
         applied = Applied()
-        for key, proposal in records:
-
-            async def changes(tools: Tools, key: CommitKey = key, proposal: Any = proposal) -> list[Change]:
-                if proposal is None:
-                    return []
-                return await self._learner.apply(self._log.final_state(), proposal, key.valid_from, tools)
-
-            await self._apply(key, changes, applied)
-            if applied.failure is not None:
-                break
+        async with self._order:
+            fresh = [(key, proposal) for key, proposal in records if key.record_id not in self._log]
+            scopes = [key.scope for key, _ in fresh]
+            apart = None not in scopes and len(set(scopes)) == len(scopes)
+            for some in [fresh] if apart else [[one] for one in fresh]:
+                work = [self._attempt(key, self._changes_of(key, proposal), applied) for key, proposal in some]
+                for (key, _), changes in zip(some, await asyncio.gather(*work), strict=True):
+                    self._take(key, changes, applied)
+                if applied.failure is not None:
+                    break
+            applied.committed = sum(key.record_id in self._log for key, _ in records)
         return applied
 
     async def review(self, key: CommitKey, known: Sequence[ResolvedCase]) -> Applied:
@@ -137,21 +150,39 @@ class MemoryActor:
         async def changes(tools: Tools) -> list[Change]:
             return await self._learner.review(self._log.final_state(), key.valid_from, known, tools)
 
-        await self._apply(key, changes, applied)
+        async with self._order:
+            if key.record_id not in self._log:
+                self._take(key, await self._attempt(key, changes, applied), applied)
         return applied
 
-    async def _apply(
+    def _changes_of(self, key: CommitKey, proposal: Any) -> Callable[[Tools], Awaitable[list[Change]]]:
+        async def changes(tools: Tools) -> list[Change]:
+            if proposal is None:
+                return []
+            return await self._learner.apply(self._log.final_state(key.scope), proposal, key.valid_from, tools)
+
+        return changes
+
+    async def _attempt(
         self, key: CommitKey, changes: Callable[[Tools], Awaitable[list[Change]]], applied: Applied
-    ) -> None:
-        calls: list[Call] = []
-        async with self._order:
-            if key.record_id in self._log:
-                return
-            try:
-                self._write(key, await changes(self._tools(calls)))
-            except HarnessError as error:
-                applied.failure = error
-            applied.calls[key.record_id] = calls
+    ) -> list[Change] | HarnessError:
+        """The changes of one record, or why there are none; its calls are kept either way."""
+        calls = applied.calls.setdefault(key.record_id, [])
+        try:
+            return await changes(self._tools(calls))
+        except HarnessError as error:
+            return error
+
+    def _take(self, key: CommitKey, changes: list[Change] | HarnessError, applied: Applied) -> None:
+        """Put ``changes`` on file, unless they or those of an earlier record failed."""
+        if applied.failure is not None:
+            return
+        try:
+            if isinstance(changes, HarnessError):
+                raise changes
+            self._write(key, changes)
+        except HarnessError as error:
+            applied.failure = error
 
     async def committed(self) -> set[str]:
         """Ids of the records on file."""
@@ -159,6 +190,10 @@ class MemoryActor:
 
     async def sha256(self) -> str:
         return self._log.sha256()
+
+    async def incidents(self) -> dict[str, int]:
+        """See ``MemoryLog.incidents``."""
+        return self._log.incidents()
 
     async def export(self, path: str) -> None:
         """Write memory.parquet."""
@@ -210,6 +245,10 @@ class MemoryClient:
     async def sha256(self) -> str:
         value: str = await unwrapped(self.actor.sha256.remote())
         return value
+
+    async def incidents(self) -> dict[str, int]:
+        counts: dict[str, int] = await unwrapped(self.actor.incidents.remote())
+        return counts
 
     async def export(self, path: Path) -> None:
         await unwrapped(self.actor.export.remote(str(path)))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from harness.clock import Stamp
 from harness.evidence import EvidenceView, Gate
 from harness.gateway.result import Completion
-from harness.memory import Change, State
-from harness.records import Catalyst, Forecast, ResolvedCase
+from harness.memory import Change, CommitKey, State
+from harness.records import Catalyst, Document, Forecast, ResolvedCase
 
 if TYPE_CHECKING:
     from harness.expected import Expected, Survey
@@ -40,6 +40,7 @@ class LLM(Protocol):
         purpose: str,
         essential: tuple[str, ...] | None = None,
         max_tokens: int | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> Completion:
         """Ask the cell's backbone. The result has a status; ``value`` is the parsed object if that is ok.
 
@@ -49,6 +50,7 @@ class LLM(Protocol):
             purpose: what the call is for, in one word, for the ledger.
             essential: keys without which a reply is invalid (default: all that ``schema`` requires).
             max_tokens: upper bound of the reply (default: the backbone's).
+            tools: what the reply may call instead of saying something (see ``harness.gateway.tools``).
         """
         ...
 
@@ -121,6 +123,23 @@ class Lesson:
     forecast: Forecast
 
 
+@dataclass(frozen=True, slots=True)
+class FedRecord:
+    """Something that a memory is fed without a forecast: a document when it is out, or a case once its outcome is known.
+
+    Attributes:
+        key: its place in the order of (time it became known, id).
+        item: the document, or the case with its focal document.
+        company: name of the securities it is about.
+        evaluated: the id of its case if that is one of those that the memory's readers forecast (``memory=online``).
+    """
+
+    key: CommitKey
+    item: Document | ResolvedCase
+    company: str
+    evaluated: str | None = None
+
+
 class Method(Protocol):
     """A forecasting method. Add one as a file in ``methods/`` and a YAML in ``conf/method/``."""
 
@@ -156,13 +175,24 @@ class Learner(Method, Protocol):
     """A method with a memory.
 
     Learning is in two steps: ``propose`` does what can be done without the memory (calls, embeddings) and runs in parallel
-    and early; ``apply`` gets the state and runs in the order of (resolve time, decision time, catalyst id).
+    and early; ``apply`` gets the state and runs in the order of the records' keys.
 
     Attributes:
+        learns_from: ``forecasts``: what it is taught is a ``Lesson``, a case with its own forecast of it, in the order of
+            (resolve time, decision time, catalyst id). ``records``: it is a ``FedRecord``, documents and resolved cases in the
+            order of (time it became known, id); the memory is filled before any forecast and read as of each.
         train_limit: learn from the first N experience cases by decision time only; None for all.
     """
 
+    learns_from: ClassVar[Literal["forecasts", "records"]]
     train_limit: int | None
+
+    def scope_of(self, item: Document | ResolvedCase) -> str | None:
+        """The part of the memory that a fed record reads and writes; None for all of it.
+
+        Records of different scopes are applied side by side, each to the state of its own scope.
+        """
+        ...
 
     async def prepare(self, case: Catalyst, ctx: Context) -> None:
         """Do early what the forecast of ``case`` will need and the memory has no part in (``ctx.memory`` is None).
@@ -171,8 +201,8 @@ class Learner(Method, Protocol):
         """
         ...
 
-    async def propose(self, lesson: Lesson, tools: Tools) -> Any:
-        """What the case teaches, whatever is in the memory; picklable. None if it teaches nothing.
+    async def propose(self, lesson: Any, tools: Tools) -> Any:
+        """What a lesson or a fed record teaches, whatever is in the memory; picklable. None if it teaches nothing.
 
         Raises:
             CallFailed: the endpoint could not be asked; learning stops here and goes on with the next run.

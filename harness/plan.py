@@ -8,10 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.config import CellConfig, build, cell_identity, cell_name, digest, memory_identity, validate
+from harness.config import (
+    CellConfig,
+    ContextSettings,
+    build,
+    cell_identity,
+    cell_name,
+    digest,
+    memory_identity,
+    validate,
+)
 from harness.embed import Embedder
 from harness.errors import ConfigError
-from harness.evidence import EvidenceIndex
+from harness.evidence import EvidenceIndex, Gate
 from harness.gateway.budget import check_prices
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
 from harness.memory_actor import read_memory
@@ -74,7 +83,7 @@ class _Plan:
         self.jobs: dict[str, Job] = {}
         self._warn = warn
         self._benchmarks: dict[str, Benchmark] = {}
-        self._experience: dict[int, str] = {}
+        self._contents: dict[tuple[int, bool], str] = {}
         self._trainings: dict[str, Job] = {}
         self._warned: set[str] = set()
 
@@ -84,7 +93,8 @@ class _Plan:
         self._check_endpoints(config, method)
         benchmark = self._benchmark(config)
         memory, trained = self._memory(config, benchmark, method)
-        learns = method.learner() is not None and config.memory == "online"
+        learner = method.learner()
+        learns = learner is not None and learner.learns_from == "forecasts" and config.memory == "online"
         if learns and memory is not None and memory.training is not None:
             memory = None  # it learns from the experience split in its own run, in one order with the evaluation set
         if learns and config.run.epochs > 1:
@@ -134,27 +144,55 @@ class _Plan:
         if config.memory_file is not None:
             file = Path(config.memory_file).expanduser().absolute()
             return TrainedMemory(None, file), read_memory(file).sha256()
-        if benchmark.experience is None:
+        if learner.learns_from == "records":
+            training = self._filling(config, benchmark, learner)
+        elif benchmark.experience is not None:
+            training = self._training(config, benchmark, benchmark.experience, learner)
+        else:
             return None, None  # it starts empty
-        training = self._training(config, benchmark, benchmark.experience, learner)
         return TrainedMemory(training, None), digest(training.spec.identity)
 
     def _training(self, config: CellConfig, benchmark: Benchmark, experience: CaseSet, learner: Learner) -> Job:
-        content = self._experience.setdefault(id(experience), content_sha256(experience, benchmark.drop_copies))
-        identity = memory_identity(config, content, learner.fingerprint())
+        """The training of a memory on the experience split."""
+        identity = memory_identity(config, self._content(experience, benchmark), learner.fingerprint())
+        of_training = config.model_copy(
+            update={
+                "benchmark": config.benchmark.model_copy(update={"name": experience.name}),
+                "memory": "online",
+            }
+        )
+        return self._trained(of_training, identity, learner, training_benchmark(benchmark, experience))
+
+    def _filling(self, config: CellConfig, benchmark: Benchmark, learner: Learner) -> Job:
+        """The filling of a memory with the records of a benchmark.
+
+        It is done in order of time whatever the gate and whatever is shown of it, so neither is a part of what it is.
+        """
+        of_filling = config.model_copy(update={"gate": Gate.STRICT, "context": ContextSettings()})
+        with_cases = config.feed == "docs+cases"
+        with_own_cases = with_cases and config.memory == "online"
+        cases = [benchmark.experience] if benchmark.experience and with_cases else []
+        fed = [self._content(source, benchmark) for source in cases]
+        content = digest([self._content(benchmark.evaluation, benchmark, with_own_cases), *fed])
+        identity = memory_identity(of_filling, content, learner.fingerprint())
+        return self._trained(of_filling, identity, learner, benchmark)
+
+    def _trained(self, config: CellConfig, identity: dict[str, Any], learner: Learner, benchmark: Benchmark) -> Job:
         key = digest(identity)
         if key not in self._trainings:
-            name = f"{learner.name}__{config.backbone.name}__{experience.name}__{key[:8]}"
-            of_training = config.model_copy(
-                update={
-                    "run": config.run.model_copy(update={"seed": 0, "epochs": 1, "limit": None}),
-                    "benchmark": config.benchmark.model_copy(update={"name": experience.name}),
-                    "memory": "online",
-                }
-            )
-            spec = CellSpec(name, of_training, identity, learner, kind="memories", learns=True)
-            self._trainings[key] = Job(spec, training_benchmark(benchmark, experience))
+            name = f"{learner.name}__{config.backbone.name}__{config.benchmark.name}__{key[:8]}"
+            run = config.run.model_copy(update={"seed": 0, "epochs": 1, "limit": None})
+            alone = config.model_copy(update={"run": run})
+            spec = CellSpec(name, alone, identity, learner, kind="memories", learns=True)
+            self._trainings[key] = Job(spec, benchmark)
         return self._trainings[key]
+
+    def _content(self, cases: CaseSet, benchmark: Benchmark, with_cases: bool = True) -> str:
+        """As ``content_sha256``, computed once."""
+        key = (id(cases), with_cases)
+        if key not in self._contents:
+            self._contents[key] = content_sha256(cases, benchmark.drop_copies, with_cases)
+        return self._contents[key]
 
 
 def _widest(spec: CellSpec, other: Job | None) -> CellSpec:
@@ -167,8 +205,8 @@ def _widest(spec: CellSpec, other: Job | None) -> CellSpec:
     return replace(spec, config=spec.config.model_copy(update={"run": run}))
 
 
-def content_sha256(cases: CaseSet, drop_copies: bool) -> str:
-    """Hash of everything that is learned from: cases, outcomes with their resolve times, documents."""
+def content_sha256(cases: CaseSet, drop_copies: bool, with_cases: bool = True) -> str:
+    """Hash of everything that is learned from: documents, names of companies, and cases with outcomes and resolve times."""
     rows = [
         [
             c.catalyst_id,
@@ -182,7 +220,10 @@ def content_sha256(cases: CaseSet, drop_copies: bool) -> str:
             o.fwd_ret,
             o.resolve_at.isoformat(),
         ]
-        for c in cases.catalysts
+        for c in (cases.catalysts if with_cases else ())
         for o in [cases.outcomes[c.catalyst_id]]
     ]
-    return hashlib.sha256(f"{digest(rows)}{EvidenceIndex(cases.corpus, drop_copies).key}".encode()).hexdigest()
+    names = sorted((s.stock_id, s.name) for s in cases.corpus.stocks.values())
+    return hashlib.sha256(
+        f"{digest(rows)}{digest(names)}{EvidenceIndex(cases.corpus, drop_copies).key}".encode()
+    ).hexdigest()

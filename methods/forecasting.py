@@ -15,6 +15,7 @@ from harness.evidence import EvidenceView, document_source
 from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, noted, tokens_of_messages
 from harness.method import Context, Message
 from harness.records import Catalyst, Document, Forecast, Passage, Status
+from harness.tokens import count_tokens
 from methods.base import render, template_sha256
 
 TEMPLATES = ("forecast_system.j2", "forecast_user.j2")
@@ -69,6 +70,13 @@ def fit(passages: Sequence[Passage], budget: int, size: Any = len) -> list[Passa
             break
         kept.append(passage)
     return kept
+
+
+def within_budget(passages: Sequence[Passage], ctx: Context, native_tokens: int) -> list[Passage]:
+    """As ``fit``, to the characters that every method gets (``context.budget=matched``) or to the method's own tokens."""
+    if ctx.context_chars is None:
+        return fit(passages, native_tokens, count_tokens)
+    return fit(passages, ctx.context_chars)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,5 +37,8 @@ def rank(
     scores: NDArray[np.float64], instants: Sequence[datetime], ids: Sequence[str], k: int, min_sim: float | None = None
 ) -> list[int]:
     """Indices of the ``k`` best of already filtered records: score, then newer, then id."""
-    eligible = [i for i in range(len(scores)) if min_sim is None or scores[i] >= min_sim]
+    least = -np.inf if min_sim is None else min_sim
+    if 0 < k < len(scores):  # of very many, only those as good as the k-th are sorted
+        least = max(least, np.partition(scores, -k)[-k])
+    eligible = np.flatnonzero(scores >= least).tolist()
     return sorted(eligible, key=lambda i: (-scores[i], -instants[i].timestamp(), ids[i]))[:k]

@@ -14,7 +14,6 @@ from pydantic import Field
 from harness.expected import ZERO, Expected, Range, Survey, tokens_a_char
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
-from harness.tokens import count_tokens
 from methods import forecasting
 from methods.base import BaseMethod
 from methods.feed import (
@@ -66,9 +65,7 @@ class VanillaRAG(BaseMethod):
         passages = [
             Passage(records[i].text, records[i].source, rank, float(scores[i])) for rank, i in enumerate(top, start=1)
         ]
-        if ctx.context_chars is None:
-            return forecasting.fit(passages, self.native_tokens, count_tokens)
-        return forecasting.fit(passages, ctx.context_chars)
+        return forecasting.within_budget(passages, ctx, self.native_tokens)
 
     def _records(self, ctx: Context) -> list[Record]:
         left_out = shown_already(ctx)

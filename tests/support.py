@@ -25,7 +25,7 @@ from harness.jobs import BenchmarkIndex, CellSpec, Job, planned
 from harness.memory_actor import MemoryActor, MemoryClient
 from harness.plan import make_jobs
 from harness.records import Benchmark, Call, Forecast, Status
-from harness.rehearsal.answerer import answer
+from harness.rehearsal.answerer import answer, tool_call
 from harness.rows import Row
 from harness.store import CellStore, RunDirectory
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
@@ -72,8 +72,9 @@ class RehearsingGateway:
     async def complete(self, request: ChatRequest) -> Completion:
         prepared = prepare(self._endpoint, request)
         self.asked.setdefault(request.purpose, set()).add(prepared.sha256)
-        text = answer(prepared.body, "a")
-        reply = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+        text, tool = answer(prepared.body, "a"), tool_call(prepared.body, "a")
+        message = {"content": text, "tool_calls": [tool] if tool else None}
+        reply = {"choices": [{"message": message, "finish_reason": "stop"}]}
         reading = read_reply(reply, request.schema, request.essential)
         call = Call(
             None, request.purpose, request.stage, prepared.sha256, "m", None, None, 1, False, 10, 0, 5, 0, None,
@@ -105,6 +106,10 @@ class LocalMemory(MemoryClient):
         value: str = await self.actor.sha256()
         return value
 
+    async def incidents(self) -> dict[str, int]:
+        counts: dict[str, int] = await self.actor.incidents()
+        return counts
+
     async def export(self, path: Path) -> None:
         await self.actor.export(str(path))
 
@@ -114,11 +119,11 @@ def run_cells(configs: Sequence[CellConfig], scratch: Path, only: Sequence[str] 
 
     ``only`` leaves out all other catalysts of cells that do not learn: their forecasts depend on nothing else.
     """
-    jobs = make_jobs(configs, lambda text: None)
-    return asyncio.run(_run_jobs(jobs, scratch, only))
+    return asyncio.run(run_jobs(make_jobs(configs, lambda text: None), scratch, only))
 
 
-async def _run_jobs(jobs: Sequence[Job], scratch: Path, only: Sequence[str] | None) -> dict[str, list[Row]]:
+async def run_jobs(jobs: Sequence[Job], scratch: Path, only: Sequence[str] | None) -> dict[str, list[Row]]:
+    """As ``run_cells``, for jobs that are made already."""
     directory = RunDirectory(scratch)
     vectors: dict[str, VectorsAtHand] = {}
     shared: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -35,11 +35,15 @@ class Counting(BaseMethod):
     """Forecasts from how many positive outcomes it remembers; so every commit changes every later forecast."""
 
     uses_llm: ClassVar[bool] = False
+    learns_from: ClassVar[Literal["forecasts", "records"]] = "forecasts"
     train_limit: int | None = None
     fail_at: str | None = None
 
     def learner(self) -> Counting:
         return self
+
+    def scope_of(self, item: Any) -> str | None:
+        return None
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         assert ctx.memory is not None

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.clock import parse_stamp
 from harness.errors import DataError
 from harness.memory import Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
 from harness.memory_actor import read_journal, read_memory, write_memory
@@ -35,20 +36,22 @@ def log_of(drawn: list[tuple[int, list[Change]]]) -> MemoryLog:
 def test_the_state_at_t_is_the_fold_of_what_holds_before_t(drawn: list[tuple[int, list[Change]]], day: int) -> None:
     log = log_of(drawn)
     instant = START + timedelta(days=day)
+    decision = parse_stamp(instant.strftime("%Y-%m-%d %H:%M"), "UTC")
     folded: dict[str, str] = {}
     for op in log.ops:
         if op.key.valid_from < instant and op.object_id is not None:
             folded.pop(op.object_id, None)
             if op.value is not None:
                 folded[op.object_id] = op.value
-    assert log.state_at(instant) == folded
-    assert log.state_at(START + timedelta(days=99)) == dict(log.final_state())
+    assert log.state_at(log.length_at(decision)) == folded
+    assert log.state_at(len(log)) == dict(log.final_state())
 
 
 @given(records, st.integers(0, 20))
 def test_later_operations_do_not_change_an_earlier_state(drawn: list[tuple[int, list[Change]]], day: int) -> None:
-    instant = START + timedelta(days=day)
-    assert log_of(drawn).state_at(instant) == log_of([r for r in drawn if r[0] < day]).state_at(instant)
+    decision = parse_stamp((START + timedelta(days=day)).strftime("%Y-%m-%d %H:%M"), "UTC")
+    whole, cut = log_of(drawn), log_of([r for r in drawn if r[0] < day])
+    assert whole.state_at(whole.length_at(decision)) == cut.state_at(cut.length_at(decision))
 
 
 @given(records)
@@ -109,3 +112,58 @@ def test_a_shared_file_states_its_hash_and_an_altered_one_is_refused(tmp_path: P
     path.write_bytes(b"nonsense")
     with pytest.raises(DataError, match="not a memory file"):
         read_memory(path)
+
+
+def at(day: int, hour: int) -> datetime:
+    return START + timedelta(days=day, hours=hour)
+
+
+def test_a_decision_that_is_a_day_knows_nothing_of_that_day_and_nothing_learned_after_it() -> None:
+    """The longest prefix: an outcome that resolves on the day comes after a document of the day, so it is not seen either."""
+    log = MemoryLog()
+    log.commit(CommitKey(at(3, 9), at(3, 9), "early", (START + timedelta(days=3)).date()), [Change("put", "a", "1")])
+    log.commit(CommitKey(at(4, 7), at(4, 7), "case:x"), [Change("put", "a", "2")])
+    log.commit(CommitKey(at(4, 9), at(4, 9), "today", (START + timedelta(days=4)).date()), [Change("put", "a", "3")])
+    log.commit(CommitKey(at(4, 15), at(4, 15), "case:y"), [Change("put", "a", "4")])
+
+    def seen(text: str) -> str | None:
+        return log.state_at(log.length_at(parse_stamp(text, "UTC"))).get("a")
+
+    assert seen("2020-01-04") is None
+    assert seen("2020-01-05") == "2"
+    assert seen("2020-01-06") == "4"
+    assert seen("2020-01-05 09:00") == "2"
+    assert seen("2020-01-05 09:01") == "3"
+    assert seen("2020-01-05 15:01") == "4"
+
+
+@given(records, st.integers(0, 20), st.integers(0, 30))
+def test_the_prefix_that_a_decision_knows_is_the_longest(
+    drawn: list[tuple[int, list[Change]]], day: int, hours: int
+) -> None:
+    log = MemoryLog()
+    for i, (number, some) in enumerate(sorted(drawn, key=lambda r: r[0])):
+        when = START + timedelta(days=number, hours=i)
+        log.commit(CommitKey(when, when, f"r{i:02d}", when.date() if i % 2 else None), some)
+    for text in (f"{at(day, 0):%Y-%m-%d}", f"{at(day, hours):%Y-%m-%d %H:%M}"):
+        decision = parse_stamp(text, "UTC")
+        known = [op.key.known_to(decision) for op in log.ops]
+        assert log.length_at(decision) == (known.index(False) if False in known else len(known))
+
+
+def test_what_happened_is_counted_and_changes_nothing() -> None:
+    log = MemoryLog()
+    log.commit(CommitKey(START, START, "a"), [Change("put", "x", "1"), Change("odd", None), Change("odd", None)])
+    log.commit(CommitKey(START, START, "b"), [])
+    assert log.incidents() == {"odd": 2}
+    assert dict(log.final_state()) == {"x": "1"}
+
+
+def test_a_scope_has_a_state_of_its_own() -> None:
+    log = MemoryLog()
+    log.commit(CommitKey(START, START, "a", scope="s"), [Change("put", "x", "1")])
+    log.commit(CommitKey(START, START, "b", scope="t"), [Change("put", "y", "2")])
+    assert dict(log.final_state("s")) == {"x": "1"}
+    assert dict(log.final_state()) == {"x": "1", "y": "2"}
+    again = MemoryLog(ops_of(log.rows()))
+    assert (again.sha256(), dict(again.final_state("t"))) == (log.sha256(), {"y": "2"})

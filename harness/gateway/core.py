@@ -28,6 +28,7 @@ from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stat
 from harness.gateway.retry import Failure, Sending
 from harness.gateway.sender import Sender
 from harness.gateway.settings import Endpoint
+from harness.gateway.tools import as_choice, chosen
 from harness.gateway.wire import Wire
 from harness.records import Call, Status
 from harness.tokens import count_messages, embedding_batches
@@ -91,6 +92,8 @@ class Gateway:
             Stopped: the gateway takes no new calls.
             CacheError: the reply could not be stored.
         """
+        if request.tools and not self.endpoint.tool_calls:
+            return chosen(await self.complete(as_choice(request)))
         asked, calls = request, list[Call]()
         while True:
             answer = await self._answer(asked, "retry" if calls else request.stage)

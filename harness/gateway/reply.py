@@ -24,6 +24,7 @@ from harness.records import Status
 
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
 _THINK, _UNTHINK = "<think>", "</think>"
+_CUT = "cut by the length limit; raise max_output_tokens"
 
 FORECAST_CORE: dict[str, Any] = {
     "type": "object",
@@ -35,7 +36,7 @@ FORECAST_CORE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply says. ``value`` is set only if ``status`` is ok and a schema was asked for."""
+    """What a reply says. ``value`` is set only if ``status`` is ok and a schema was asked for or a tool is called."""
 
     status: Status
     value: dict[str, Any] | None
@@ -56,9 +57,13 @@ def read_reply(
     refusal = message.get("refusal")
     if refusal or finish == "content_filter":
         return Reading(Status.REFUSED, None, text, f"refused: {_quote(clean(refusal) or 'content filter')}")
+    call = _tool_call(message)
+    if call is not None:
+        cut = finish == "length" and not _is_object(call["arguments"])
+        return Reading(Status.TRUNCATED, None, text, _CUT) if cut else Reading(Status.OK, call, text)
     value, problem = _content(text, schema, essential)
     if finish == "length" and (schema is None or _last_object(text or "", _keys(schema, essential))[0] is None):
-        return Reading(Status.TRUNCATED, None, text, "cut by the length limit; raise max_output_tokens")
+        return Reading(Status.TRUNCATED, None, text, _CUT)
     if problem is not None:
         if text is None and (message.get("reasoning_content") or message.get("reasoning")):
             problem = "no answer, only reasoning"
@@ -121,6 +126,25 @@ def _content(
     if not answer:
         return None, "nothing after </think>"
     return None, "the reply ends inside <think>" if answer.startswith(_THINK) else None
+
+
+def _tool_call(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The first tool call of a message: its name and its arguments as they came, whether or not they can be read."""
+    calls = message.get("tool_calls")
+    first = calls[0] if isinstance(calls, list) and calls and isinstance(calls[0], dict) else {}
+    function = first.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"tool": clean(function["name"]), "arguments": clean(text)}
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _text(content: object) -> str | None:

@@ -37,6 +37,7 @@ class ChatRequest:
     Attributes:
         messages: the conversation, oldest first: ``{"role": ..., "content": ...}`` each.
         schema: JSON schema that the reply must follow; None asks for plain text.
+        tools: what the reply may call: ``name``, ``description``, ``parameters`` each (see ``harness.gateway.tools``).
         schema_name: name of the schema as the server sees it (letters, digits, ``_`` and ``-``).
         essential: keys a reply cannot do without; default: the schema's own ``required``. The reader uses it, the
             server never sees it.
@@ -50,6 +51,7 @@ class ChatRequest:
 
     messages: tuple[Mapping[str, str], ...]
     schema: Mapping[str, Any] | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
     schema_name: str = "reply"
     essential: tuple[str, ...] | None = None
     max_tokens: int | None = None
@@ -63,8 +65,10 @@ class ChatRequest:
 
 def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     """The body of ``POST /chat/completions`` for ``request``, before ``endpoint.extra_body``."""
-    messages = [{"role": m["role"], "content": m["content"]} for m in request.messages]
+    messages = [_on_the_wire(m) for m in request.messages]
     body: dict[str, Any] = {"model": endpoint.model, "messages": messages}
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": dict(tool)} for tool in request.tools]
     body[endpoint.token_param] = request.max_tokens or endpoint.max_output_tokens
     if endpoint.supports_temperature:
         body["temperature"] = endpoint.temperature if request.temperature is None else request.temperature
@@ -77,6 +81,17 @@ def request_body(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
         if endpoint.structured == "json_object":
             body["response_format"] = {"type": "json_object"}
     return body
+
+
+def _on_the_wire(message: Mapping[str, str]) -> dict[str, Any]:
+    """A message as the API has it: calls of tools, and the answers to them, in a form of their own."""
+    sent: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    if "tool" in message:
+        function = {"name": message["tool"], "arguments": message["arguments"]}
+        sent["tool_calls"] = [{"id": message["call_id"], "type": "function", "function": function}]
+    elif message["role"] == "tool":
+        sent["tool_call_id"] = message["call_id"]
+    return sent
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Completion:
 
     Attributes:
         status: ok, or why there is no value.
-        value: the parsed object; None unless ok and a schema was asked for.
+        value: the parsed object; None unless ok and a schema was asked for. For a tool call its ``tool`` and ``arguments`` (JSON text).
         text: content of the last reply, whatever its status.
         reason: what is wrong, with the bad value quoted; None if ok.
         request_sha256: of the request whose reply this is (a fresh try has its own).

@@ -82,6 +82,7 @@ class Endpoint(BaseModel):
         outage_s: seconds an endpoint that is down, or refuses everything, is waited for.
         structured: the best form in which the server takes a schema; a server that refuses it is found out and asked in
             the next lower one (``harness.gateway.formats``). Below ``json_schema`` the schema is also put in words.
+        tool_calls: whether the server has an interface for tool calls; else they are put into a JSON schema.
         thinking_tokens: what a reply of a reasoning model may think on top of its answer, for estimates of cost only.
         extra_body: further fields of the request body, sent as they are.
         retries: attempts at one request, the first included.
@@ -115,6 +116,7 @@ class Endpoint(BaseModel):
     token_param: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     supports_temperature: bool = True
     structured: Literal["json_schema", "json_object", "none"] = "json_schema"
+    tool_calls: bool = True
     extra_body: dict[str, Any] = Field(default_factory=dict)
     max_output_tokens: int = Field(default=1500, ge=1)
     thinking_tokens: int = Field(default=0, ge=0)
@@ -172,6 +174,7 @@ class Endpoint(BaseModel):
             "model": self.model,
             "token_param": self.token_param,
             "structured": self.structured,
+            "tool_calls": self.tool_calls,
             "extra_body": self.extra_body,
             "max_output_tokens": self.max_output_tokens,
             "temperature": self.temperature if self.supports_temperature else None,

@@ -55,6 +55,26 @@ def answer(body: Mapping[str, Any], variant: str) -> str:
     return f"{prose}\n{json.dumps({'reasoning': filler.sentence(), 'prob_positive': filler.probability()}, ensure_ascii=False)}"
 
 
+def tool_call(body: Mapping[str, Any], variant: str) -> dict[str, Any] | None:
+    """A call of one of the tools that ``body`` offers, as a part of the reply's message; None to answer in words."""
+    tools = [t["function"] for t in body.get("tools") or () if isinstance(t, Mapping) and "function" in t]
+    messages = [m for m in body.get("messages", ()) if isinstance(m, Mapping)]
+    prompt = "\n".join(_text(m.get("content")) for m in messages if m.get("role") == "user")
+    seed = json.dumps([variant, messages, tools], sort_keys=True, default=str)
+    digest = hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest()
+    rng = random.Random(int.from_bytes(digest))
+    if not tools or rng.random() < _NULL_SHARE:
+        return None
+    tool = rng.choice(tools)
+    parameters = tool.get("parameters") or {"type": "object"}
+    arguments = json.dumps(_Filler(material(prompt), rng, parameters).fill(parameters, "", 0), ensure_ascii=False)
+    return {
+        "id": f"call_{digest.hex()}",
+        "type": "function",
+        "function": {"name": tool["name"], "arguments": arguments},
+    }
+
+
 def _asked_schema(body: Mapping[str, Any], messages: list[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The schema of ``response_format``, or else the last JSON schema written into the last user message."""
     asked = body.get("response_format")
@@ -141,7 +161,7 @@ class _Filler:
         return self._resolved({**target, **{k: v for k, v in schema.items() if k != "$ref"}})
 
     def _union(self, options: list[Mapping[str, Any]], key: str, depth: int) -> Any:
-        real = [option for option in options if option.get("type") != "null"]
+        real = [o for o in options if o.get("type") != "null" and o.get("properties") != {}]  # {} would say nothing
         if not real or (len(real) < len(options) and (depth >= _DEEPEST or self._rng.random() < _NULL_SHARE)):
             return None
         return self.fill(self._rng.choice(real), key, depth)
@@ -185,6 +205,8 @@ class _Filler:
             text = self._rng.choice(self._stuff.dates)
         elif any(word in hint for word in _END_HINTS):
             text = self._rng.choice(self._given or self._stuff.names)
+        elif hint == "id" and self._stuff.marks:
+            text = str(self._rng.choice(self._stuff.marks))
         elif any(word in hint for word in _NAME_HINTS):
             text = self._rng.choice(self._stuff.names)
             self._given.append(text)

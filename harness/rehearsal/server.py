@@ -8,14 +8,14 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from aiohttp import web
 
 from harness.rehearsal import FINGERPRINT, vectors
-from harness.rehearsal.answerer import answer
+from harness.rehearsal.answerer import answer, tool_call
 from harness.rehearsal.batches import BatchDesk
 from harness.rehearsal.faults import Faults
 from harness.rehearsal.limits import Limits
@@ -105,16 +105,21 @@ class Server:
 
     def _completion(self, body: dict[str, Any]) -> dict[str, Any]:
         """The chat completion that answers ``body``."""
-        content = answer(body, self._variant(body))
-        prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(content)
-        message = {"role": "assistant", "content": content, "refusal": None}
+        content, call = answer(body, self._variant(body)), tool_call(body, self._variant(body))
+        said = content + call["function"]["arguments"] if call else content
+        prompt, completion = _tokens(json.dumps(body["messages"], ensure_ascii=False)), _tokens(said)
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if call is not None:
+            message["tool_calls"] = [call]
         return {
             "id": f"chatcmpl-{_digest(body).hex()}",
             "object": "chat.completion",
             "created": 0,
             "model": body.get("model"),
             "system_fingerprint": FINGERPRINT,
-            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+            "choices": [
+                {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls" if call else "stop"}
+            ],
             "usage": {
                 "prompt_tokens": prompt,
                 "completion_tokens": completion,
@@ -212,19 +217,30 @@ def _form(body: Mapping[str, Any]) -> str:
 def _spoilt(whole: dict[str, Any], fault: str | None) -> dict[str, Any]:
     """A chat completion after one of the reply faults."""
     choice = whole["choices"][0]
-    message, content, finish = choice["message"], choice["message"]["content"], "stop"
+    message: dict[str, Any] = choice["message"]
+    finish = choice["finish_reason"]
     match fault:
         case "malformed":
-            message = {**message, "content": f"{content.rstrip('}')},}}"}
+            message = _changed(message, lambda text: f"{text.rstrip('}')},}}")
         case "truncated":
-            message, finish = {**message, "content": content[: len(content) // 2]}, "length"
+            message, finish = _changed(message, lambda text: text[: len(text) // 2]), "length"
         case "refused":
-            message = {**message, "content": None, "refusal": "I cannot help with that."}
+            message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
+            finish = "stop"
         case "empty":
-            message = {**message, "content": ""}
+            message, finish = {"role": "assistant", "content": "", "refusal": None}, "stop"
         case _:
             return whole
     return {**whole, "choices": [{**choice, "message": message, "finish_reason": finish}]}
+
+
+def _changed(message: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """``message`` with its answer changed: the arguments of its tool call, or its content."""
+    if "tool_calls" not in message:
+        return {**message, "content": change(message["content"])}
+    (call,) = message["tool_calls"]
+    function = call["function"]
+    return {**message, "tool_calls": [{**call, "function": {**function, "arguments": change(function["arguments"])}}]}
 
 
 async def _body(request: web.Request) -> dict[str, Any] | None:

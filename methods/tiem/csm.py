@@ -23,7 +23,7 @@ from methods.tiem.recall import Ancestry, Recalled, ancestry
 from methods.tiem.skill_json import decoded_state, encoded
 from methods.tiem.skills import Put, Skill, evoke, fold, relabel, skill_id
 from methods.tiem.stability import STABILITY_WEIGHTS, StabilityRule, Verdict, eligible, label, sample
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 
 STABILITY_TEMPLATE = "tiem_stability.j2"
 CASE_CHARS = 200

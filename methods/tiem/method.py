@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -14,7 +14,7 @@ from harness.evidence import Gate
 from harness.expected import Expected, Survey
 from harness.memory import Change, State
 from harness.method import Context, Lesson, Tools
-from harness.records import Catalyst, Forecast, ResolvedCase
+from harness.records import Catalyst, Document, Forecast, ResolvedCase
 from methods import forecasting
 from methods.base import BaseMethod
 from methods.tiem import csm as skill_memory
@@ -52,6 +52,7 @@ class Tiem(BaseMethod):
     """
 
     uses_embedder: ClassVar[bool] = True
+    learns_from: ClassVar[Literal["forecasts", "records"]] = "forecasts"
     templates: ClassVar[tuple[str, ...]] = (
         *forecasting.TEMPLATES,
         *event_graph.TEMPLATES,
@@ -140,6 +141,9 @@ class Tiem(BaseMethod):
     def learner(self) -> Tiem | None:
         """The full method with the same parameters: all variants that have a memory read the one that it trains."""
         return Tiem.model_validate({**self.model_dump(), **MEMORY_VARIANT}) if self.csm else None
+
+    def scope_of(self, item: Document | ResolvedCase) -> str | None:
+        return None
 
     async def propose(self, lesson: Lesson, tools: Tools) -> Proposal | None:
         return await self._memory.propose(lesson, tools)

@@ -16,7 +16,7 @@ from harness.clock import Stamp, resolved_before
 from methods.ranking import DECIMALS
 from methods.tiem.skills import Ancestor, Skill
 from methods.tiem.stability import Stability
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 

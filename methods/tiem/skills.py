@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from methods.tiem.stability import Stability, StabilityResult
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 
 MERGE_AT = 0.85
 """τ: cosine from which EVOKE merges instead of adding."""

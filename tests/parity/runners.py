@@ -18,7 +18,7 @@ from methods.ranking import cosine_scores, rank
 from methods.tiem import budget, recall, scmr, skills, stability, themes, windows
 from methods.tiem.records import Entity, Episode, Proposition, Theme
 from methods.tiem.stability import Stability, Verdict
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 from reports.metrics import classification
 
 TZ = "UTC"

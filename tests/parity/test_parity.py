@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.parity import runners, runners_graphs, runners_light
+from tests.parity import agents, memories, runners, runners_graphs, runners_light
 
 RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "vanilla_rag_gate_": runners.vanilla_rag_gate,
@@ -38,6 +38,12 @@ RUNNERS: dict[str, Callable[[Any, Any], None]] = {
     "graphrag_leiden_": runners_graphs.graphrag_leiden,
     "graphrag_local_": runners_graphs.graphrag_local,
     "graphrag_global_": runners_graphs.graphrag_global,
+    "mem0_v1_update_": memories.mem0_v1_update,
+    "amem_paper_": memories.amem_paper,
+    "memgpt_core_": agents.memgpt_core,
+    "memgpt_evict_": agents.memgpt_evict,
+    "memgpt_paging_": agents.memgpt_paging,
+    "memgpt_step_": agents.memgpt_step,
 }
 
 

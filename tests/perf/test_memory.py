@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 def test_retrieval_against_a_plain_product() -> None:
     """10,000 queries over 6,000 skills of 1,536 dimensions: cosines rounded row by row, against one numpy product a query."""
-    from methods.tiem.vectors import VectorTable
+    from methods.vectors import VectorTable
 
     rng = np.random.default_rng(0)
     skills = rng.standard_normal((6000, 1536)).astype(np.float32)

@@ -12,7 +12,7 @@ from harness.clock import Stamp, parse_stamp
 from methods.tiem import skills
 from methods.tiem.skills import Ancestor, Skill
 from methods.tiem.stability import Stability
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 
 START = datetime(2020, 1, 1, 7, tzinfo=UTC)
 WORDS = [f"w{n}" for n in range(12)]

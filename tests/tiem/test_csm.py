@@ -27,7 +27,7 @@ from methods.tiem.recall import admit
 from methods.tiem.skill_json import decoded, decoded_state, encoded
 from methods.tiem.skills import Skill
 from methods.tiem.stability import Stability
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 from tests.tiem.memory import QUERY, VECTORS, ancestor, day, decision, memories
 from tests.tiem.test_recall import NAIVE
 from tests.tiem.world import MEMORY, SKILLS, Embedder, Model, lesson, resolved, skill, vector

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from methods.tiem.recall import Ancestry, admit, ancestry, known_at, recall
 from methods.tiem.skills import Skill
 from methods.tiem.stability import STABILITY_WEIGHTS, Stability
-from methods.tiem.vectors import VectorTable
+from methods.vectors import VectorTable
 from tests.tiem.memory import QUERY, VECTORS, ancestor, day, decision, memories, skill
 
 days = st.integers(0, 32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,10 @@ def world(method: Tiem, model: Rehearsed, root: Path, documents: Sequence[Docume
     return dataclasses.replace(whole, llm=model, build_llm=model, shared=shared)
 
 
+def state_before(log: MemoryLog, instant: datetime) -> dict[str, str]:
+    return log.state_at(sum(op.key.valid_from < instant for op in log.ops))
+
+
 async def trained(method: Tiem, tools: Tools) -> MemoryLog:
     """The memory after thirty cases and their reviews, in the order of commits."""
     log = MemoryLog()
@@ -73,7 +78,7 @@ async def trained(method: Tiem, tools: Tools) -> MemoryLog:
         while reviews and reviews[0] <= at:
             quarter = reviews.pop(0)
             known = [c for c in cases if c.outcome.resolve_at < quarter]
-            changes = await method.review(log.state_at(quarter), quarter, known, tools)
+            changes = await method.review(state_before(log, quarter), quarter, known, tools)
             log.commit(CommitKey(quarter, quarter, f"review:{quarter.date()}"), changes)
         proposal = await method.propose(Lesson(case, Forecast(Status.OK, 0.7, "Because.")), tools)
         changes = await method.apply(log.final_state(), proposal, at, tools)
@@ -118,8 +123,8 @@ def test_the_memory_before_a_time_is_that_of_the_cases_before_it() -> None:
     log = log_of_training()
     middle = log.ops[len(log.ops) // 2].key.valid_from
     early = MemoryLog(op for op in log.ops if op.key.valid_from < middle)
-    assert early.final_state() == log.state_at(middle)
-    for text in log.state_at(middle).values():
+    assert early.final_state() == state_before(log, middle)
+    for text in state_before(log, middle).values():
         known = known_at(decoded(text))
         assert known is not None
         assert known < middle

@@ -1,4 +1,4 @@
-"""The vectors of skill texts that a process holds: fetched once, compared as one matrix."""
+"""The vectors of texts that a process holds: fetched once, compared as one matrix."""
 
 from __future__ import annotations
 
