@@ -8,7 +8,7 @@ extraction, a vector) is made once and reused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 
 from harness.method import Context
@@ -31,11 +31,14 @@ def records_to_build_on(ctx: Context, tokens: int = CHUNK_TOKENS, overlap: int =
     return sorted([*records, *(case_record(resolved) for resolved in fed_cases(ctx))], key=_order)
 
 
-def retrievable_ids(ctx: Context, tokens: int = CHUNK_TOKENS, overlap: int = CHUNK_OVERLAP) -> set[str]:
-    """Ids of the records that a forecast at T may be shown."""
+def retrievable_ids(
+    ctx: Context, but: Container[str] = (), tokens: int = CHUNK_TOKENS, overlap: int = CHUNK_OVERLAP
+) -> set[str]:
+    """Ids of the records that may be retrieved at T, whatever the gate builds on; without those of the documents in ``but``."""
     documents = (
         record.item_id
         for document in ctx.evidence.retrievable()
+        if document.doc_id not in but
         for record in document_records(document, company_of(document, ctx.evidence), tokens, overlap)
     )
     return {*documents, *(case_record(resolved).item_id for resolved in fed_cases(ctx))}
