@@ -232,8 +232,8 @@ def _entity(row: Any) -> local.Entity:
         row["short_id"],
         row["title"],
         row["description"],
-        tuple(row["community_ids"]),
-        tuple(row["text_unit_ids"]),
+        tuple(row["community_ids"] or ()),
+        tuple(row["text_unit_ids"] or ()),
         row["rank"],
     )
 
@@ -247,7 +247,7 @@ def _relation(row: Any) -> local.Relation:
         row["description"],
         row["weight"],
         row["rank"],
-        tuple(row["text_unit_ids"]),
+        tuple(row["text_unit_ids"] or ()),
     )
 
 
