@@ -8,17 +8,18 @@ extraction, a vector) is made once and reused.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import datetime
 
 from harness.method import Context
 from methods.feed import Record, case_record, company_of, document_records, fed_cases
 
 CHUNK_TOKENS, CHUNK_OVERLAP = 1200, 100
+"""A document is one record unless it is longer."""
 
 
-def records_to_build_on(ctx: Context, tokens: int = CHUNK_TOKENS, overlap: int = CHUNK_OVERLAP) -> list[Record]:
-    """Documents and resolved cases that a structure is built from, in the order of (time, id).
+def records_to_build_on(ctx: Context) -> list[Record]:
+    """Chunks of documents and resolved cases that a structure is built from, in the order of (time, id).
 
     Under ``strict`` those retrievable at T; under ``paper`` and ``off`` the documents of the whole corpus.
     """
@@ -26,17 +27,18 @@ def records_to_build_on(ctx: Context, tokens: int = CHUNK_TOKENS, overlap: int =
     records = [
         record
         for document in view.retrievable()
-        for record in document_records(document, company_of(document, view), tokens, overlap)
+        for record in document_records(document, company_of(document, view), CHUNK_TOKENS, CHUNK_OVERLAP)
     ]
     return sorted([*records, *(case_record(resolved) for resolved in fed_cases(ctx))], key=_order)
 
 
-def retrievable_ids(ctx: Context, tokens: int = CHUNK_TOKENS, overlap: int = CHUNK_OVERLAP) -> set[str]:
-    """Ids of the records that a forecast at T may be shown."""
+def retrievable_ids(ctx: Context, but: Container[str] = ()) -> set[str]:
+    """Ids of the records that may be retrieved at T, whatever the gate builds on; without those of the documents in ``but``."""
     documents = (
         record.item_id
         for document in ctx.evidence.retrievable()
-        for record in document_records(document, company_of(document, ctx.evidence), tokens, overlap)
+        if document.doc_id not in but
+        for record in document_records(document, company_of(document, ctx.evidence), CHUNK_TOKENS, CHUNK_OVERLAP)
     )
     return {*documents, *(case_record(resolved).item_id for resolved in fed_cases(ctx))}
 

@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from benchmarks import sample
 from harness.evidence import EvidenceView, Gate
 from harness.jobs import BenchmarkIndex
 from harness.records import Benchmark, Catalyst
+from methods.graphrag.index import grid_point
 from tests.support import benchmark_of, config_of, run_cells
 from tests.test_truncation import shifted
 
+pytestmark = pytest.mark.slow
 METHODS = ("hipporag", "hipporag2", "graphrag")
 EXPERIENCE = 30
 """Cases of the experience that are kept of the released benchmarks."""
@@ -120,6 +123,14 @@ def test_the_sample_cut_at_a_decision_gives_the_same_prompts(bundled: World, tmp
     whole = bundled.prompts(tmp_path / "whole", everyone)
     assert cut == {key: whole[key] for key in cut}
     assert len(cut) == len(METHODS)
+    decisions = {c.catalyst_id: c.time.instant for c in bundled.load().evaluation.catalysts}
+    (file,) = (tmp_path / "whole" / "cells").glob("graphrag__*/evidence.parquet")
+    shown = pd.read_parquet(file)
+    reports = shown[shown["kind"] == "community"]
+    assert len(reports)
+    closes = [grid_point(decisions[name], "week") for name in reports["catalyst_id"]]
+    assert (reports["known_at"] < pd.Series(closes, index=reports.index)).all()
+    assert {"chunk", "entity", "relation"} <= set(shown["kind"])
 
 
 def test_a_planted_look_ahead_is_caught(bundled: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,15 +138,15 @@ def test_a_planted_look_ahead_is_caught(bundled: World, tmp_path: Path, monkeypa
     shows what was not, and the check at the prompt stops it.
     """
     case = bundled.load().evaluation.catalysts[20]
-    names, many = [case.catalyst_id], "method.passages=20"
-    cut = bundled.cut(case, tmp_path / "root").prompts(tmp_path / "cut", names, many, methods=METHODS[:2])
+    names, many = [case.catalyst_id], ("method.passages=20", "feed=docs")
+    cut = bundled.cut(case, tmp_path / "root").prompts(tmp_path / "cut", names, *many, methods=METHODS[:2])
     monkeypatch.setattr(
         EvidenceView, "build_on", lambda view: EvidenceView(view.index, view.stock_id, view.decision, Gate.OFF)
     )
-    whole = bundled.prompts(tmp_path / "whole", names, many, methods=METHODS[:2])
+    whole = bundled.prompts(tmp_path / "whole", names, *many, methods=METHODS[:2])
     assert all(whole[key] != cut[key] for key in cut)
     with pytest.raises(AssertionError, match="hit a bug"):
-        bundled.prompts(tmp_path / "late", names, methods=METHODS[2:])
+        bundled.prompts(tmp_path / "late", names, "feed=docs", methods=METHODS[2:])
 
 
 @pytest.mark.parametrize("gate", ["strict", "paper"])
@@ -159,7 +170,7 @@ def test_a_document_that_tells_the_outcome(bundled: World, tmp_path: Path, gate:
         wide = "method.search.tokens=60000" if method == "graphrag" else "method.passages=60"
         for name, world in worlds.items():
             scratch = tmp_path / f"{name}-{method}"
-            args = ([case.catalyst_id], f"gate={gate}", "context.budget=native", wide)
+            args = ([case.catalyst_id], f"gate={gate}", "context.budget=native", "feed=docs", wide)
             found[name] |= world.prompts(scratch, *args, methods=[method])
     assert gate == "paper" or found["late"] == found["plain"]
     assert {key for key in found["plain"] if found["early"][key] == found["plain"][key]} == set()
@@ -169,8 +180,8 @@ def test_under_the_paper_gate_the_future_shapes_what_is_found(bundled: World, tm
     """What strict prevents is no fancy: built on the whole corpus and filtered afterwards, the same prompts differ."""
     case = bundled.load().evaluation.catalysts[20]
     cut = bundled.cut(case, tmp_path / "root")
-    names, gate = [case.catalyst_id], "gate=paper"
-    assert bundled.prompts(tmp_path / "whole", names, gate) != cut.prompts(tmp_path / "cut", names, gate)
+    args = ([case.catalyst_id], "gate=paper", "feed=docs")
+    assert bundled.prompts(tmp_path / "whole", *args) != cut.prompts(tmp_path / "cut", *args)
 
 
 def test_variants_of_graphrag(bundled: World, tmp_path: Path) -> None:
@@ -180,7 +191,7 @@ def test_variants_of_graphrag(bundled: World, tmp_path: Path) -> None:
     variants = ["method.mode=global", "method.reports=off", "method.report_grid=exact", "context.budget=native"]
     seen = set()
     for number, variant in enumerate(variants):
-        args = ([case.catalyst_id], variant)
+        args = ([case.catalyst_id], variant, "feed=docs")
         found = bundled.prompts(tmp_path / f"whole{number}", *args, methods=["graphrag"])
         assert cut.prompts(tmp_path / f"cut{number}", *args, methods=["graphrag"]) == found
         seen |= set(found.values())
@@ -204,7 +215,6 @@ def test_the_first_decisions_have_small_graphs(bundled: World, tmp_path: Path) -
 
 
 @pytest.mark.data
-@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["edt", "cmin_us", "csmd"])
 def test_released_benchmarks_cut_at_a_decision(small_root: Path, tmp_path: Path, benchmark: str) -> None:
     world = World(benchmark, small_root)

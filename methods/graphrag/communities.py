@@ -13,7 +13,7 @@ from functools import cached_property
 
 import graspologic_native
 
-from methods.graphrag.extraction import clean
+from methods.graphrag.extraction import title
 
 SEED = 0xDEADBEEF
 ROOT = -1
@@ -102,7 +102,7 @@ def _largest_component(weights: dict[tuple[str, str], float]) -> dict[tuple[str,
     """The pairs of the largest component (ties: the one met first), names cleaned, the lesser name first."""
     named: dict[tuple[str, str], float] = {}
     for (a, b), weight in weights.items():
-        one, two = sorted((clean(a).upper(), clean(b).upper()))
+        one, two = sorted((title(a), title(b)))
         named.setdefault((one, two), weight)
     parent = {node: node for node in [*(a for a, _ in named), *(b for _, b in named)]}
 

@@ -122,6 +122,14 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", html.unescape(text.strip()))
 
 
+def title(name: str) -> str:
+    """``name`` as entities are told apart: upper case and clean, however often it is cleaned again."""
+    found, again = name, clean(name.upper())
+    while again != found:
+        found, again = again, clean(again.upper())
+    return found
+
+
 def _listed(value: Mapping[str, Any] | None, key: str) -> list[Any]:
     listed = (value or {}).get(key)
     return listed if isinstance(listed, list) else []
@@ -129,26 +137,30 @@ def _listed(value: Mapping[str, Any] | None, key: str) -> list[Any]:
 
 def _entity(item: Any) -> EntityMention | None:
     parts = _texts(item, "name", "type", "description")
-    return EntityMention(clean(parts[0].upper()), clean(parts[1].upper()), clean(parts[2])) if parts else None
+    if parts is None or not _usable(name := title(parts[0])):
+        return None
+    return EntityMention(name, clean(parts[1].upper()), clean(parts[2]))
 
 
 def _relation(item: Any) -> RelationMention | None:
     parts = _texts(item, "source", "target", "description")
-    if not parts or "strength" not in item or len(parts[1].strip()) > NAME_CHARS or not clean(parts[1]):
+    if parts is None or "strength" not in item:
         return None
-    weight = _number(item["strength"])
-    return RelationMention(clean(parts[0].upper()), clean(parts[1].upper()), clean(parts[2]), weight)
+    source, target = title(parts[0]), title(parts[1])
+    if not (_usable(source) and _usable(target)):
+        return None
+    return RelationMention(source, target, clean(parts[2]), _number(item["strength"]))
 
 
 def _texts(item: Any, *keys: str) -> list[str] | None:
-    """The texts under ``keys``; None if one is missing, or the first of them, a name, is blank or too long."""
-    if not isinstance(item, Mapping):
-        return None
-    parts = [item.get(key) for key in keys]
+    """The texts under ``keys``; None if one is missing or no text."""
+    parts = [item.get(key) for key in keys] if isinstance(item, Mapping) else []
     texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) < len(keys) or not 0 < len(clean(texts[0])) <= NAME_CHARS:
-        return None
-    return texts
+    return texts if len(texts) == len(keys) else None
+
+
+def _usable(name: str) -> bool:
+    return 0 < len(name) <= NAME_CHARS
 
 
 def _number(strength: Any) -> float:

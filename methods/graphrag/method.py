@@ -97,11 +97,11 @@ class GraphRAG(BaseMethod):
             for group, text in zip(groups, await found.entity_texts(groups, ctx.build_llm), strict=True)
         ]
         relations = await self._relations(titles, found, snapshot, allowed, ctx)
-        left_out = shown_already(ctx)
+        showable = retrievable_ids(ctx, but=shown_already(ctx))
         units = {
             record.item_id: local.TextUnit(record.item_id, str(number), record.text)
             for number, record in enumerate(snapshot.records.values())
-            if record.item_id in allowed and record.item_id.split("#")[0] not in left_out
+            if record.item_id in showable
         }
         by_community = {str(number): report for number, (report, _) in reported.items()}
         context = local.mixed_context(entities, relations, units, by_community, self._budget(ctx), _counter(ctx))

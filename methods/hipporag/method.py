@@ -72,10 +72,8 @@ class _HippoRAG(BaseMethod):
         """Scores of the visible passages, of which there is at least one."""
 
     def _shown(self, records: Sequence[Record], scores: Scores, ctx: Context) -> list[Passage]:
-        allowed, left_out = retrievable_ids(ctx), shown_already(ctx)
-        eligible = [
-            i for i, r in enumerate(records) if r.item_id in allowed and r.item_id.split("#")[0] not in left_out
-        ]
+        allowed = retrievable_ids(ctx, but=shown_already(ctx))
+        eligible = [i for i, record in enumerate(records) if record.item_id in allowed]
         top = rank(
             scores[eligible].round(RANK_DECIMALS),
             [records[i].instant for i in eligible],

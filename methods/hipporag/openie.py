@@ -110,9 +110,9 @@ def as_triple(parts: Any) -> Triple | None:
 
 
 def normalised(triples: Sequence[Triple], how: Normalise) -> tuple[Triple, ...]:
-    """Triples of nodes. One with an end that has no letter or digit at all is no edge."""
+    """Triples of nodes. One with an end that has no letter or digit at all is no edge (but in ``ascii``, which is the original)."""
     clean = [(phrase(s, how), phrase(p, how), phrase(o, how)) for s, p, o in triples]
-    return tuple(triple for triple in clean if triple[0] and triple[2])
+    return tuple(triple for triple in clean if how is Normalise.ASCII or (triple[0] and triple[2]))
 
 
 def _usable(name: str) -> bool:

@@ -16,7 +16,7 @@ from harness.method import Message
 from methods.asking import Asker
 from methods.graphrag import globally, local
 from methods.graphrag.communities import communities_of
-from methods.graphrag.extraction import KINDS, SYSTEM, Extract, Extraction, read
+from methods.graphrag.extraction import KINDS, SYSTEM, Extract, Extraction, clean, read, title
 from methods.graphrag.index import Index, grid_point
 from methods.graphrag.reports import input_tables, relations_inside, written
 from methods.graphrag.settings import IndexSettings
@@ -52,6 +52,13 @@ def test_items_out_of_shape_are_left_out_and_counted() -> None:
     assert [r.weight for r in found.relations] == [5.0, 1.0, 1.0]
     assert tally.counts == {"unread": 0, "entity": 4, "relation": 2, "none": 1, "silent": 0}
     assert read(None, tally, "unit") == read({"entities": "none"}, tally, "unit") == Extract()
+
+
+@given(st.text(max_size=30) | st.sampled_from(["AT&amp;amp;T", "a \x00", "Straße", " &nbsp;x"]))
+def test_a_title_stays_what_it_is_however_often_it_is_cleaned(name: str) -> None:
+    """Clustering cleans names once more: they must still be the titles of the tables."""
+    assert clean(title(name).upper()) == title(name)
+    assert title("AT&amp;T") == title("at&t") == "AT&T"
 
 
 def test_two_calls_a_unit_and_the_second_knows_the_first() -> None:

@@ -33,8 +33,10 @@ TZ = "UTC"
 
 
 def hipporag_v1(inputs: Any, expected: Any) -> None:
-    triples = _passages(inputs["docs"])
-    graph = _graph(triples, inputs["phrase_vectors"], SynonymRule(inputs["synonym_threshold"]), Version.V1)
+    how, triples = _passages(inputs["docs"], inputs["phrase_vectors"])
+    graph = _graph(
+        triples, inputs["phrase_vectors"], SynonymRule(inputs["synonym_threshold"], normalise=how), Version.V1
+    )
     assert list(graph.phrases) == expected["phrases"]
     assert dict(zip(graph.phrases, graph.counts.tolist(), strict=True)) == expected["n_docs_per_phrase"]
     edges = {f"{graph.phrases[a]} -> {graph.phrases[b]}": weight for (a, b), weight in graph.edges.items()}
@@ -42,7 +44,7 @@ def hipporag_v1(inputs: Any, expected: Any) -> None:
     for query, want in zip(inputs["queries"], expected["queries"], strict=True):
         links = {
             name: int(np.argmax(cosine_scores(_matrix(graph.phrases, inputs["phrase_vectors"]), _vector(vector))))
-            for name, vector in ((phrase(n), query["ner_vectors"][phrase(n)]) for n in query["ner"])
+            for name, vector in ((phrase(n, how), query["ner_vectors"][phrase(n, how)]) for n in query["ner"])
         }
         assert {name: graph.phrases[node] for name, node in links.items()} == want["linked"]
         reset = search.specificity_reset(graph, links.values(), inputs["node_specificity"])
@@ -70,8 +72,8 @@ def gate_hipporag_v2(inputs: Any, expected: Any) -> None:
 def _hipporag_v2(inputs: Any, expected: Any, batches: Sequence[Sequence[Any]]) -> None:
     config, vectors = inputs["config"], inputs["vectors"]
     docs = [d for batch in batches for d in batch]
-    triples = [tuple(dict.fromkeys(passage)) for passage in _passages(docs)]
-    rule = SynonymRule(config["synonymy_edge_sim_threshold"], config["synonymy_edge_topk"])
+    how, triples = _passages(docs, vectors, distinct=True)
+    rule = SynonymRule(config["synonymy_edge_sim_threshold"], config["synonymy_edge_topk"], normalise=how)
     graph = _graph(triples, vectors, rule, Version.V2)
     parallel = len(graph.edges)
     if len(batches) > 1:
@@ -230,8 +232,8 @@ def _entity(row: Any) -> local.Entity:
         row["short_id"],
         row["title"],
         row["description"],
-        tuple(row["community_ids"]),
-        tuple(row["text_unit_ids"]),
+        tuple(row["community_ids"] or ()),
+        tuple(row["text_unit_ids"] or ()),
         row["rank"],
     )
 
@@ -245,7 +247,7 @@ def _relation(row: Any) -> local.Relation:
         row["description"],
         row["weight"],
         row["rank"],
-        tuple(row["text_unit_ids"]),
+        tuple(row["text_unit_ids"] or ()),
     )
 
 
@@ -297,9 +299,18 @@ def _named_edges(graph: PhraseGraph) -> dict[tuple[Any, Any], float]:
     return {(names[a], names[b]): weight for (a, b), weight in graph.edges.items()}
 
 
-def _passages(docs: Sequence[Any]) -> list[tuple[Triple, ...]]:
+def _passages(
+    docs: Sequence[Any], vectors: Mapping[str, Any], distinct: bool = False
+) -> tuple[Normalise, list[tuple[Triple, ...]]]:
+    """Normalised triples, in the one of the two ways in which every phrase has a vector: on ASCII text they agree."""
     tally = Tally(openie.KINDS)
-    return [normalised(triples_of(d["triples"], tally, ""), Normalise.UNICODE) for d in docs]
+    stated = [triples_of(d["triples"], tally, "") for d in docs]
+    stated = [tuple(dict.fromkeys(passage)) for passage in stated] if distinct else stated
+    ways = {how: [normalised(passage, how) for passage in stated] for how in Normalise}
+    for how, passages in ways.items():
+        if all(name in vectors for passage in passages for s, _, o in passage for name in (s, o)):
+            return how, passages
+    raise AssertionError("the case has phrases without a vector")
 
 
 def _graph(
