@@ -216,10 +216,20 @@ def test_the_first_decisions_have_small_graphs(bundled: World, tmp_path: Path) -
 
 @pytest.mark.data
 @pytest.mark.parametrize("benchmark", ["edt", "cmin_us", "csmd"])
-def test_released_benchmarks_cut_at_a_decision(small_root: Path, tmp_path: Path, benchmark: str) -> None:
+def test_released_benchmarks_as_known_at_a_decision(small_root: Path, tmp_path: Path, benchmark: str) -> None:
+    """Without the future, with the outcome told a minute after T: the same prompts. Told a minute before T: other ones."""
     world = World(benchmark, small_root)
-    case = world.load().evaluation.catalysts[70]
-    cut = world.cut(case, tmp_path / "root")
-    whole = world.prompts(tmp_path / "whole", [case.catalyst_id])
-    assert cut.prompts(tmp_path / "cut", [case.catalyst_id]) == whole
-    assert len(whole) == len(METHODS)
+    loaded = world.load()
+    case, names = loaded.evaluation.catalysts[70], [loaded.evaluation.catalysts[70].catalyst_id]
+    focal = BenchmarkIndex.of(loaded).focal(case)
+    other = next(c.stock_id for c in loaded.evaluation.catalysts if c.stock_id != case.stock_id)
+    body = (
+        f"{case.topic} {case.company} {case.stock_id} {focal.text if focal else ''} The stock rose sharply afterwards."
+    )
+    row = {"doc_id": "planted", "mentioned_stocks": [other], "body": body}
+    whole = world.prompts(tmp_path / "whole", names)
+    assert world.cut(case, tmp_path / "cut").prompts(tmp_path / "1", names) == whole
+    assert world.with_document(tmp_path / "late", ts=shifted(case, +1), **row).prompts(tmp_path / "2", names) == whole
+    early = world.with_document(tmp_path / "early", ts=shifted(case, -1), **row).prompts(tmp_path / "3", names)
+    assert early.keys() == whole.keys() == {(method, names[0]) for method in METHODS}
+    assert early != whole
