@@ -103,3 +103,13 @@ def test_only_messages_and_schema_matter() -> None:
 
 def test_lone_surrogates_are_no_problem() -> None:
     assert answer(body("a \ud83d b", RICH), "a")
+
+
+def test_of_alternatives_one_that_says_something_is_taken() -> None:
+    """The empty object stands beside others for readers that take any; it is no answer, and no reason for null either."""
+    item = {"anyOf": [{"type": "string"}, {"type": "object", "properties": {}, "additionalProperties": False}]}
+    schema = {"type": "object", "properties": {"facts": {"type": "array", "items": item}}, "required": ["facts"]}
+    asked = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    for number in range(20):
+        body = {"messages": [{"role": "user", "content": f"Order {number} comes in."}], "response_format": asked}
+        assert all(isinstance(fact, str) for fact in json.loads(answer(body, "a"))["facts"])
