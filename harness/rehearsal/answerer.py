@@ -161,8 +161,9 @@ class _Filler:
         return self._resolved({**target, **{k: v for k, v in schema.items() if k != "$ref"}})
 
     def _union(self, options: list[Mapping[str, Any]], key: str, depth: int) -> Any:
-        real = [o for o in options if o.get("type") != "null" and o.get("properties") != {}]  # {} would say nothing
-        if not real or (len(real) < len(options) and (depth >= _DEEPEST or self._rng.random() < _NULL_SHARE)):
+        kinds = [option for option in options if option.get("type") != "null"]
+        real = [option for option in kinds if option.get("properties") != {}]  # {} would say nothing
+        if not real or (len(kinds) < len(options) and (depth >= _DEEPEST or self._rng.random() < _NULL_SHARE)):
             return None
         return self.fill(self._rng.choice(real), key, depth)
 

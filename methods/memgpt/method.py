@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
@@ -70,7 +71,14 @@ class Fork:
     queue: tuple[Message, ...]
     n_messages: int
     n_passages: int
+    alerted: bool
+    total: int
     origin: Origin | None
+
+    def agent(self, initial: Blocks) -> Agent:
+        """A working copy, to be thrown away; ``initial`` are the blocks of an agent that has not edited them."""
+        counts = (self.n_messages, self.n_passages)
+        return Agent(self.blocks or initial, self.queue, *counts, alerted=self.alerted, total=self.total)
 
 
 class MemGPT(RecordMemory):
@@ -148,12 +156,13 @@ class MemGPT(RecordMemory):
             store = Held(whole.messages, whole.passages, self.vectors, tools.embed)
             return await store.search(question.kind, question.arguments, question.page)
         queue = tuple(whole.agent(self._initial).queue)
-        return Fork(whole.blocks, queue, whole.n_messages, whole.n_passages, whole.origin)
+        counts = (whole.n_messages, whole.n_passages)
+        return Fork(whole.blocks, queue, *counts, whole.alerted, whole.total, whole.origin)
 
     async def _looked_up(self, case: Catalyst, ctx: Context, memory: MemoryView) -> list[Passage]:
         """Ask a fork of the agent; its working context, then all that it found, newest first. The fork is thrown away."""
         fork: Fork = await memory.recall(ForkQuestion(case.catalyst_id))
-        agent = Agent(fork.blocks or self._initial, fork.queue, fork.n_messages, fork.n_passages)
+        agent = fork.agent(self._initial)
         store, mind = Remote(memory, ctx, case.catalyst_id), Mind(ctx.llm, self._bounds)
         query = retrieval_query(case, ctx.evidence)
         now = Origin(("question",), case.time.instant, case.time.instant, None)
@@ -216,7 +225,7 @@ def _block_passages(blocks: Blocks, initial: Blocks, origin: Origin | None) -> l
     ]
 
 
-def _hit_passages(hits: Any, shown: set[str], first_rank: int) -> list[Passage]:
+def _hit_passages(hits: Iterable[Message | Note], shown: set[str], first_rank: int) -> list[Passage]:
     """What was found, newest first; records that every prompt shows anyway are left out."""
     new = [hit for hit in hits if not _repeats(hit, shown)]
     ordered = sorted(new, key=lambda hit: (hit.origin.known_at, _item_id(hit)), reverse=True)

@@ -229,7 +229,7 @@ def test_a_fork_leaves_nothing_behind() -> None:
         log = await fed(METHOD, [FIRST], saying(call(INSERT, content="kept")))
         before = log.sha256()
         fork = await forked(log, "2022-01-01")
-        agent = Agent(fork.blocks or Blocks("", ""), fork.queue, fork.n_messages, fork.n_passages)
+        agent = fork.agent(Blocks("", ""))
         store = Held([], [], VectorTable(), Embedder(), agent)
         reply = Reply("", INSERT, '{"content": "of the fork"}', 1)
         await agent.take("question", reply, store, 1_000, "2022-01-01", (ORIGIN, ORIGIN))

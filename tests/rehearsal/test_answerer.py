@@ -123,3 +123,13 @@ def test_the_ends_of_a_link_are_names_given_before() -> None:
         given = {entity["name"] for entity in made["entities"]}
         assert {end for link in made["links"] for end in (link["source"], link["target"])} <= given
         assert all(0 < len(link["relation"].split()) <= 3 for link in made["links"])
+
+
+def test_of_alternatives_one_that_says_something_is_taken() -> None:
+    """The empty object stands beside others for readers that take any; it is no answer, and no reason for null either."""
+    item = {"anyOf": [{"type": "string"}, {"type": "object", "properties": {}, "additionalProperties": False}]}
+    schema = {"type": "object", "properties": {"facts": {"type": "array", "items": item}}, "required": ["facts"]}
+    asked = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+    for number in range(20):
+        body = {"messages": [{"role": "user", "content": f"Order {number} comes in."}], "response_format": asked}
+        assert all(isinstance(fact, str) for fact in json.loads(answer(body, "a"))["facts"])
