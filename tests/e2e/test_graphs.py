@@ -19,7 +19,7 @@ IN_FLIGHT = 8
 def test_a_build_that_was_killed_goes_on(
     run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer], tmp_path: Path, method: str
 ) -> None:
-    server = endpoint(latency=0.1)
+    server = endpoint(latency=0.03)
     command = (f"method={method}", "feed=docs", "run.limit=8", f"backbone.max_in_flight={IN_FLIGHT}")
     at = f"backbone.base_url={server.base_url}"
     process = launch_process((*command, at), tmp_path / "killed")

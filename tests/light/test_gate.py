@@ -75,7 +75,7 @@ def test_under_the_paper_gate_the_future_shapes_what_is_shown(method: str, tmp_p
 def test_a_log_that_reads_on_is_caught(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted violation: a log that ends at no T. The records of the prompt betray it, and so does deleting the future."""
     bench = loaded("sample", None, EXPERIENCE)
-    cases = sampled(bench, (0.3, 0.5))
+    cases = sampled(bench, (0.1, 0.3, 0.5, 0.6, 0.8))
 
     def whole(view: EvidenceView) -> Any:
         return list(view.index.documents)
