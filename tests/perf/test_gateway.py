@@ -31,7 +31,7 @@ def bare(latency: float) -> tuple[float, float]:
 
     async def main() -> tuple[float, float]:
         endpoint = Endpoint(name="r", model="rehearsal", base_url=server.base_url, max_in_flight=AT_ONCE)
-        wire = Wire(endpoint)
+        wire = Wire(endpoint, lambda headers: None)
         text = "Acme Corp reported record profit growth. " * 40
         bodies = iter([prepare(endpoint, ChatRequest((user(f"{i} {text}"),))).body for i in range(CALLS + AT_ONCE)])
 
