@@ -215,36 +215,44 @@ class Gateway:
         key, body, purpose = prepared.sha256, prepared.body, request.purpose
         most = body[self.endpoint.token_param]
         by_batch = self._batches is not None and not request.sequential
+        descent = Descent()
+        reading: Reading | None = None
+        about = About(key, purpose, stage, request.cell, by_batch)
+
+        async def exchange() -> tuple[str, dict[str, Any]]:
+            with noting(account):
+                return await self._formats.send(self._wire, body, descent)
+
+        def unanswered() -> list[Payment]:
+            asked = account.unanswered and (prompt_tokens or count_messages(body["messages"]))
+            return self._counted(self._till.unanswered(about, account.unanswered, asked, most))
+
+        async def store(raw: str, reply: dict[str, Any]) -> None:
+            nonlocal reading
+            reading = read_reply(reply, request.schema, request.essential)
+            row = self._row(prepared, reply=raw) if reading.status is Status.OK else None
+            await self._cache.put(row, [*unanswered(), self._till.payment(about, reading.status, Usage.of(reply))])
+
         if self._batches is not None and by_batch:
             sending, outcome = await self._batches.send(key, self._formats.settled(body))
+            if not isinstance(outcome, Failure):
+                await store(*outcome)
         else:
-            descent = Descent()
-
-            async def exchange() -> tuple[str, dict[str, Any]]:
-                with noting(account):
-                    return await self._formats.send(self._wire, body, descent)
-
             need = Need(prompt_tokens, self._sender.typical.output_tokens(purpose, most))
             sending, outcome = await self._sender.send(
-                purpose, need, exchange, request.cell or "", lambda: renew(account)
+                purpose, need, exchange, store, request.cell or "", lambda: renew(account)
             )
-        about = About(key, purpose, stage, request.cell, by_batch)
-        payments: list[Payment] = []
-        if account.unanswered:
-            asked = prompt_tokens or count_messages(body["messages"])
-            payments = self._counted(self._till.unanswered(about, account.unanswered, asked, most))
         if isinstance(outcome, Failure):
-            await self._cache.put(None, payments)
+            await self._cache.put(None, unanswered())
             call = self._record(key, purpose, stage, outcome.status, sending, http_status=outcome.http_status)
             return _Answer(call, failure=outcome)
-        raw, reply = outcome
-        reading = read_reply(reply, request.schema, request.essential)
-        used = Usage.of(reply)
-        payments.append(self._till.payment(about, reading.status, used))
-        await self._cache.put(self._row(prepared, reply=raw) if reading.status is Status.OK else None, payments)
         if self._batches is not None:
             self._batches.collected(key)
-        call = self._record(key, purpose, stage, reading.status, sending, used, http_status=200, by_batch=by_batch)
+        assert reading is not None
+        reply = outcome[1]
+        call = self._record(
+            key, purpose, stage, reading.status, sending, Usage.of(reply), http_status=200, by_batch=by_batch
+        )
         return _Answer(call, reply, reading)
 
     def _row(self, prepared: Prepared, reply: str | None = None, answered_by: str | None = None) -> CachedReply:
@@ -268,15 +276,21 @@ class Gateway:
             with noting(account):
                 return await self._wire.embeddings(batch)
 
+        def unanswered() -> list[Payment]:
+            return self._counted(self._till.unanswered(about, account.unanswered, tokens, None))
+
+        async def store(_: NDArray[np.float32], reply: dict[str, Any]) -> None:
+            await self._cache.put(None, [*unanswered(), self._till.payment(about, Status.OK, Usage.of(reply))])
+
         try:
-            sending, outcome = await self._sender.send(EMBED, Need(tokens), exchange, again=lambda: renew(account))
-            payments = self._counted(self._till.unanswered(about, account.unanswered, tokens, None))
+            sending, outcome = await self._sender.send(
+                EMBED, Need(tokens), exchange, store, again=lambda: renew(account)
+            )
             if isinstance(outcome, Failure):
-                await self._cache.put(None, payments)
+                await self._cache.put(None, unanswered())
                 raise EmbeddingFailed(outcome.reason, outcome.status, outcome.fatal)
             vectors, reply = outcome
             used = Usage.of(reply)
-            await self._cache.put(None, [*payments, self._till.payment(about, Status.OK, used)])
             call = self._record(key, EMBED, stage, Status.OK, sending, used, http_status=200)
             paid = account.most_usd if call.cost_usd is None else call.cost_usd
             return Embeddings(vectors, (dataclasses.replace(call, model=str(self.endpoint.embedding_model)),))

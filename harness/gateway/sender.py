@@ -48,12 +48,14 @@ class Sender:
         purpose: str,
         need: Need,
         send: Send[T],
+        store: Callable[[T, dict[str, Any]], Awaitable[None]],
         queue: str = "",
         again: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
         """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt is expected to use.
 
-        ``again`` is awaited before every further attempt, with no permit held; what it raises ends the attempts.
+        The permit is held until ``store`` has put the reply on disk: a kill then loses no more than what the limiter lets be in
+        flight. ``again`` is awaited before every further attempt, with no permit held; what it raises ends the attempts.
 
         Raises:
             Stopped: the gateway stops and this request is not on the wire.
@@ -70,7 +72,9 @@ class Sender:
             async for attempt in retrying(self._endpoint, backing_off, self._rng, sending):
                 with attempt:
                     async with self.limiter.permit(need, queue, again=sending.attempts > 0) as permit:
-                        return sending, await self._attempt(sending, purpose, permit, send)
+                        outcome = await self._attempt(sending, purpose, permit, send)
+                        await store(*outcome)
+                        return sending, outcome
         except AttemptFailed as error:
             return sending, error.failure
         except GivenUp as error:

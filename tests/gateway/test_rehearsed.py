@@ -83,3 +83,34 @@ def test_backbones_are_valid(path: Path) -> None:
     endpoint = Endpoint(**yaml.safe_load(path.read_text()))
     assert endpoint.name == path.stem
     assert set(yaml.safe_load(path.read_text())) == set(Endpoint.model_fields), "a YAML shows every field"
+
+
+def test_a_reply_counts_as_in_flight_until_it_is_on_disk(
+    rehearsal: RehearsalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill while the disk is slow must not cost more than what the limit lets be in flight."""
+    put, before = ReplyCache.put, counts(rehearsal)["requests"]
+
+    async def main() -> tuple[int, int]:
+        disk = asyncio.Event()
+
+        async def slow(*arguments: Any) -> None:
+            await disk.wait()
+            await put(*arguments)
+
+        monkeypatch.setattr(ReplyCache, "put", slow)
+        cache = ReplyCache(tmp_path / "r.sqlite")
+        endpoint = Endpoint(name="r", model="rehearsal", base_url=rehearsal.base_url, max_in_flight=4)
+        gateway = Gateway(endpoint, cache)
+        try:
+            asked = [asyncio.create_task(gateway.complete(ask(f"On a slow disk {n}."))) for n in range(12)]
+            _, waiting = await asyncio.wait(asked, timeout=0.5)
+            at_first = await asyncio.to_thread(counts, rehearsal)
+            disk.set()
+            await asyncio.gather(*waiting)
+            return at_first["requests"] - before, counts(rehearsal)["requests"] - before
+        finally:
+            await gateway.close()
+            cache.close()
+
+    assert asyncio.run(main()) == (4, 12)

@@ -182,9 +182,12 @@ class World:
             todo = iter(range(calls))
             done: list[Any] = []
 
+            async def store(number: int, reply: dict[str, Any]) -> None:
+                pass
+
             async def work() -> None:
                 for number in todo:
-                    done.append(await sender.send("forecast", Need(0, 0), lambda n=number: self.exchange(n)))
+                    done.append(await sender.send("forecast", Need(0, 0), lambda n=number: self.exchange(n), store))
 
             await asyncio.gather(*(work() for _ in range(at_once)))
             if beside is not None:
