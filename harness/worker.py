@@ -32,6 +32,7 @@ class Worker:
         self._vectors: dict[str, VectorsAtHand] = {}
         self._shared: dict[str, Shared] = {}
         self._runs: dict[str, CellRun] = {}
+        self._ended: dict[str, Progress] = {}
         self._stopping = False
 
     async def run(
@@ -68,11 +69,14 @@ class Worker:
             self._runs[spec.name] = run
             if self._stopping:
                 run.stop()
-            return await run.run()
+            try:
+                return await run.run()
+            finally:  # what it holds goes with it: the process of its memory, above all
+                self._ended[spec.name] = self._runs.pop(spec.name).progress
 
     async def progress(self) -> dict[str, Progress]:
         """Counts by cell."""
-        return {name: run.progress for name, run in self._runs.items()}
+        return {**self._ended, **{name: run.progress for name, run in self._runs.items()}}
 
     async def stop(self) -> None:
         """No new forecast in any cell."""
