@@ -54,15 +54,22 @@ def read_catalysts(
     for row in rows:
         with problems.collect():
             refuse_repeats(row, row.text("catalyst_id"), first)
-            drafts.append(_draft(row, files, markets, evidence, needs_resolve_date))
+            draft = read_draft(row, files, markets, evidence, needs_resolve_date)
+            _refuse_contradictions(draft, evidence)
+            drafts.append(draft)
     return sorted(drafts, key=lambda draft: (draft.catalyst.time.instant, draft.catalyst.catalyst_id))
 
 
-def _draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool) -> Draft:
+def read_draft(
+    row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool
+) -> Draft:
+    """The values of ``row``, each of its kind; whether they agree with each other is not looked at.
+
+    Raises:
+        RowError: a value is missing or of another kind.
+    """
     stock_id = row.text("stock_id")
     stock = evidence.corpus.stocks.get(stock_id)
-    if stock is None and evidence.complete:
-        raise row.error("stock_id", f"unknown stock; {evidence.stocks_file} lists all there are, add it there")
     market = row.optional_choice("market", markets.calendars) or markets.of_stock(stock_id, evidence.markets)
     tz = markets.tz(market)
     if needs_resolve_date or row.get("resolve_date") is not None:
@@ -78,11 +85,19 @@ def _draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, nee
     )
     label = row.choice("outcome", (POSITIVE, NEGATIVE, DROPPED))
     fwd_ret = row.number("fwd_ret")
-    if label != label_of(fwd_ret):
-        rule = f"from {POSITIVE_FROM:+} positive, to {NEGATIVE_TO:+} negative, else dropped"
-        raise row.error("outcome", f"contradicts fwd_ret = {fwd_ret!r}, which is {label_of(fwd_ret)} ({rule})")
     convention = Convention(row.optional_choice("convention", _CONVENTIONS) or files.convention)
     return Draft(row, catalyst, convention, label, fwd_ret, row.optional_text("resolve_date"))
+
+
+def _refuse_contradictions(draft: Draft, evidence: Evidence) -> None:
+    row, stock_id = draft.row, draft.catalyst.stock_id
+    if stock_id not in evidence.corpus.stocks and evidence.complete:
+        raise row.error("stock_id", f"unknown stock; {evidence.stocks_file} lists all there are, add it there")
+    if draft.label != label_of(draft.fwd_ret):
+        rule = f"from {POSITIVE_FROM:+} positive, to {NEGATIVE_TO:+} negative, else dropped"
+        raise row.error(
+            "outcome", f"contradicts fwd_ret = {draft.fwd_ret!r}, which is {label_of(draft.fwd_ret)} ({rule})"
+        )
 
 
 def settle(
