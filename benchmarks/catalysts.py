@@ -60,9 +60,7 @@ def read_catalysts(
     return sorted(drafts, key=lambda draft: (draft.catalyst.time.instant, draft.catalyst.catalyst_id))
 
 
-def read_draft(
-    row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool
-) -> Draft:
+def read_draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool) -> Draft:
     """The values of ``row``, each of its kind; whether they agree with each other is not looked at.
 
     Raises:

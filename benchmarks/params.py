@@ -72,6 +72,7 @@ class Parameters(CaseFiles):
         eval: the catalysts to forecast.
         experience: past cases; null, or the empty mapping that ``conf/experience/none.yaml`` composes to, for none.
         drop_copies: remove documents whose body repeats an earlier one of the same stock.
+        exclude: findings of the audit whose catalysts and documents are left out (of ``eval`` and its ``event``).
         resolve: ``calendar`` computes when an outcome is known; ``released`` believes the file's ``resolve_date``.
     """
 
@@ -80,6 +81,7 @@ class Parameters(CaseFiles):
     eval: _Text
     experience: Annotated[ExperienceParameters | None, BeforeValidator(lambda value: value or None)] = None
     drop_copies: bool = True
+    exclude: tuple[_Text, ...] = ()
     resolve: Literal["calendar", "released"] = "calendar"
 
 
