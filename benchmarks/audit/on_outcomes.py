@@ -30,22 +30,29 @@ def _resolve_not_a_session(raw: Raw) -> Found:
 
 
 def _label_contradicts_return(raw: Raw) -> Found:
-    hits = [c for c in raw.cases if label_of(c.draft.fwd_ret) not in (DROPPED, c.draft.label)]
-    return Found(len(raw.cases), [Hit(c.case_id, (c.row,)) for c in hits])
+    known = _known(raw)
+    return Found(
+        len(known), [Hit(c.case_id, (c.row,)) for c, ret in known if label_of(ret) not in (DROPPED, c.draft.label)]
+    )
+
+
+def _known(raw: Raw) -> list[tuple[Case, float]]:
+    """The catalysts whose outcome is known, with their return."""
+    return [(c, c.draft.fwd_ret) for c in raw.cases if c.draft.fwd_ret is not None]
 
 
 def _label_in_deadband(raw: Raw) -> Found:
-    scored = [c for c in raw.cases if c.draft.label != DROPPED]
-    return Found(len(scored), [Hit(c.case_id, (c.row,)) for c in scored if label_of(c.draft.fwd_ret) == DROPPED])
+    scored = [(c, ret) for c, ret in _known(raw) if c.draft.label != DROPPED]
+    return Found(len(scored), [Hit(c.case_id, (c.row,)) for c, ret in scored if label_of(ret) == DROPPED])
 
 
 def _return_beyond_limit(raw: Raw) -> Found:
-    testable = [c for c in raw.cases if c.draft.catalyst.market == "CN" or c.path]
-    return Found(len(testable), [Hit(c.case_id, (c.row,)) for c in testable if _beyond_limit(c)])
+    testable = [(c, ret) for c, ret in _known(raw) if c.draft.catalyst.market == "CN" or c.path]
+    return Found(len(testable), [Hit(c.case_id, (c.row,)) for c, ret in testable if _beyond_limit(c, ret)])
 
 
-def _beyond_limit(case: Case) -> bool:
-    if case.draft.catalyst.market == "CN" and abs(case.draft.fwd_ret) >= CN_RETURN:
+def _beyond_limit(case: Case, fwd_ret: float) -> bool:
+    if case.draft.catalyst.market == "CN" and abs(fwd_ret) >= CN_RETURN:
         return True
     limit = _daily_limit(case) + _ROUNDING
     return any(abs(after / before - 1) > limit for before, after in pairwise(_closes(case)))
@@ -70,8 +77,8 @@ def _closes(case: Case) -> list[float]:
 
 
 def _return_not_in_prices(raw: Raw) -> Found:
-    compared = [(c, own) for c in raw.cases if (own := _return_by_path(c)) is not None]
-    return Found(len(compared), [Hit(c.case_id, (c.row,)) for c, own in compared if abs(c.draft.fwd_ret - own) > _SAME])
+    compared = [(c, ret, own) for c, ret in _known(raw) if (own := _return_by_path(c)) is not None]
+    return Found(len(compared), [Hit(c.case_id, (c.row,)) for c, ret, own in compared if abs(ret - own) > _SAME])
 
 
 def _return_by_path(case: Case) -> float | None:
@@ -125,7 +132,7 @@ CHECKS = (
     Check(
         "label_contradicts_return",
         Severity.HIGH,
-        "catalysts",
+        "catalysts with an outcome",
         f"fwd_ret >= {POSITIVE_FROM} without the label positive, or fwd_ret <= {NEGATIVE_TO} without the label negative",
         "a right forecast is scored as wrong; a run refuses the benchmark",
         "these catalysts",

@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.audit.on_texts import stamp_contradicted
 from benchmarks.audit.raw import Case, Raw, Text, place_of
-from harness.records import DROPPED, POSITIVE
+from harness.records import NEGATIVE, POSITIVE
 
 _MORNING = 7
 _OF_TEXTS = (
@@ -60,7 +60,7 @@ def clustering(groups: Sequence[Sequence[float]]) -> Clustering:
 
 def statistics_of(raw: Raw) -> dict[str, Any]:
     """The ``stats`` of an audit; fractions, days and counts; None where a figure is not defined."""
-    scored = [case for case in raw.cases if case.draft.label != DROPPED]
+    scored = [case for case in raw.cases if case.draft.label in (POSITIVE, NEGATIVE)]
     by_day = clustering(list(_labels(scored, lambda case: case.time.day).values()))
     times = [case.time.text for case in raw.cases]
     entry = Counter(str(case.path.row.get("entry_basis")) for case in raw.cases if case.path)
@@ -79,7 +79,9 @@ def statistics_of(raw: Raw) -> dict[str, Any]:
         "effective_n_day": by_day.effective_n,
         "base_rates": _base_rates(scored),
         "granularity": dict(sorted(granularity.items())),
-        "abs_return_max": max((abs(case.draft.fwd_ret) for case in raw.cases), default=None),
+        "abs_return_max": max(
+            (abs(ret) for case in raw.cases if (ret := case.draft.fwd_ret) is not None), default=None
+        ),
         "entry_basis": dict(sorted(entry.items())),
         **(_texts(raw) if raw.has_texts else dict.fromkeys(_OF_TEXTS)),
     }
