@@ -84,7 +84,9 @@ def read_draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence,
         market=market,
         horizon=row.optional_count("horizon_days") or files.horizon,
     )
-    pending = files.pending_allowed and row.get("outcome") is None and row.get("fwd_ret") is None
+    pending = row.get("outcome") is None and row.get("fwd_ret") is None
+    if pending and not files.pending_allowed:
+        raise row.error("outcome", "is not there; benchmark.prospective=true forecasts catalysts without outcomes")
     label = PENDING if pending else row.choice("outcome", (POSITIVE, NEGATIVE, DROPPED))
     fwd_ret = None if pending else row.number("fwd_ret")
     convention = Convention(row.optional_choice("convention", _CONVENTIONS) or files.convention)
