@@ -71,7 +71,7 @@ def test_an_unfinished_cell_has_no_hash(run_here: Callable[..., Ran], root: Path
     asked = (*CELL, f"benchmark.root='{root}'", "benchmark.prospective=true", "run.limit=4")
     ran = run_here(*asked)
     assert (ran.cell("zero_shot") / "forecasts.parquet.sha256").exists()
-    ran = run_here(*asked[:-1], "run.limit=6", "backbone.fault='500=1'")
+    ran = run_here(*asked[:-1], "run.limit=6", "backbone.fault='400=1'")
     assert ran.code == 1
     assert not (ran.cell("zero_shot") / "forecasts.parquet.sha256").exists()
 
