@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 from benchmarks.audit.dates import dateline, dates_in, evenings_in
 from benchmarks.audit.finding import Check, Found, Hit, Severity
@@ -109,7 +110,18 @@ def stamp_contradicted(text: Text) -> bool:
     if text.time.date_only or int(text.time.text[11:13]) >= _NOON:
         return False
     evenings = evenings_in(text.document.text, text.time.day)
-    return any(day is None or (text.time.day - day).days in (0, 1) for day in evenings)
+    return any(day is None or _just_over(day, text) for day in evenings)
+
+
+def contradicted_by_date(text: Text) -> bool:
+    """Whether one of those evenings is given with its date: the strictest reading of the same check."""
+    return stamp_contradicted(text) and any(
+        day is not None and _just_over(day, text) for day in evenings_in(text.document.text, text.time.day)
+    )
+
+
+def _just_over(day: date, text: Text) -> bool:
+    return (text.time.day - day).days in (0, 1)
 
 
 def _stamp_shifted(raw: Raw) -> Found:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from benchmarks.audit.on_texts import stamp_contradicted
+from benchmarks.audit.on_texts import contradicted_by_date, stamp_contradicted
 from benchmarks.audit.raw import Case, Raw, Text, place_of
 from harness.records import NEGATIVE, POSITIVE
 
@@ -149,6 +149,7 @@ def _stamp_shift(raw: Raw) -> dict[str, Any]:
     return {
         "first": wrong[0].time.text if wrong else None,
         "last": wrong[-1].time.text if wrong else None,
+        "contradicted_by_date": sum(map(contradicted_by_date, wrong)),
         "documents_between": len(inside),
         "documents_before_7": len(night),
     }

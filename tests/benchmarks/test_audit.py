@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,11 @@ def _(content: Content) -> None:
 @plants("stamp_shifted", "d1a")
 def _(content: Content) -> None:
     texts(content)[2].update(ts="2021-02-27 03:10", body="公司2月26日晚间公告，拟回购股份。")
+
+
+@plants("stamp_shifted", "d1a")
+def _(content: Content) -> None:
+    texts(content)[2].update(ts="2021-02-27 03:10", body="26日晚，公司公告拟回购股份。")
 
 
 @plants("stamp_shifted", "d1a")
@@ -276,6 +282,37 @@ def test_without_event_text_nothing_is_said_of_texts(tmp_path: Path) -> None:
     assert untested >= {"repeated_body", "focal_repeated", "shared_body", "truncated_body", "stamp_shifted", "no_stock"}
     assert finding(found, "no_focal").count == finding(found, "no_prior").count == 31
     assert found.stats["future_documents_per_query_median"] is None
+
+
+ODD = (
+    None,
+    "",
+    " ",
+    0,
+    True,
+    1e400,
+    float("nan"),
+    [],
+    [None],
+    {},
+    "0001-01-01",
+    "9999-12-31 23:59",
+    "2021-13-01",
+    "\ud800",
+    -1,
+)
+
+
+@pytest.mark.parametrize("file", ["eval/Quiet.json", "event/Quiet.json", "prices/Quiet.json"])
+def test_no_value_stops_an_audit(tmp_path: Path, file: str) -> None:
+    for odd in ODD:
+        content = quiet()
+        rows = content[file][{"eval": "catalysts", "event": "text", "prices": "prices"}[file.partition("/")[0]]]
+        fields = list(rows[0])
+        for i, field in enumerate(fields):
+            rows[i % len(rows)] = {**rows[i % len(rows)], field: odd}
+        rows.append(odd)
+        json.dumps(audit_of(tmp_path, content).as_json(), allow_nan=False)
 
 
 def test_outside_china_only_prices_tell_of_a_split(tmp_path: Path) -> None:

@@ -10,6 +10,10 @@ import pytest
 
 import benchmarks.settings
 from benchmarks.__main__ import main
+from benchmarks.audit.audit import CHECKS
+from benchmarks.audit.raw import read_raw
+from benchmarks.files import open_folder
+from benchmarks.settings import parameters_of
 
 HARBOUR = """\
 _target_: benchmarks.load
@@ -56,7 +60,7 @@ KNOWN: dict[str, dict[str, tuple[int, int]]] = {
     },
     "astock": {
         "resolve_early": (123, 128),
-        "stamp_shifted": (152, 2954),
+        "stamp_shifted": (160, 2954),
         "return_beyond_limit": (5, 128),
         "return_not_in_prices": (0, 25),
         "no_focal": (53, 128),
@@ -200,7 +204,18 @@ def test_known_figures(released: Path, tmp_path: Path) -> None:
     assert stats["label_icc_day"] == pytest.approx(0.3799, abs=1e-4)
     assert stats["effective_n_day"] == pytest.approx(15.05, abs=0.01)
     shift = audited(tmp_path, "astock", "--root", str(released))["stats"]["stamp_shift"]
-    assert (shift["first"], shift["last"], shift["documents_between"]) == ("2018-07-28 05:49", "2019-10-24 03:37", 1047)
+    assert (shift["first"], shift["last"]) == ("2018-07-28 05:49", "2019-10-24 03:37")
+    assert (shift["documents_between"], shift["contradicted_by_date"]) == (1047, 26)
+
+
+@pytest.mark.data
+def test_no_stamp_is_called_shifted_that_the_price_file_calls_right(released: Path) -> None:
+    parameters = parameters_of("astock", str(released))
+    raw = read_raw(open_folder(parameters), parameters, parameters.eval, "benchmark")
+    prices = json.loads((released / "prices" / "Astock.partial.json").read_text("utf-8"))["prices"]
+    clocks = {row["doc_id"]: row["clock"] for row in prices}
+    (check,) = (check for check in CHECKS if check.id == "stamp_shifted")
+    assert {clocks[hit.name] for hit in check.find(raw).hits} == {"shifted"}
 
 
 @pytest.mark.data
