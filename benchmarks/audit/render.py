@@ -26,7 +26,9 @@ def _lines(audit: Audit) -> Iterator[str]:
     yield "|---|---:|---|"
     yield from (f"| {f.path} | {f.rows} | {f.sha256} |" for f in audit.files)
     yield ""
-    yield from (f"- {warning}" for warning in audit.warnings)
+    if audit.warnings:
+        yield from (f"- {warning}" for warning in audit.warnings)
+        yield ""
     yield "| finding | verdict | count | of | what | severity |"
     yield "|---|---|---:|---:|---|---|"
     yield from map(_row, audit.findings)
