@@ -28,6 +28,7 @@ from harness.records import DROPPED, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
 
 FORECASTS = "forecasts.parquet"
 SEAL = f"{FORECASTS}.sha256"
+_OUTCOMES = (".csv", ".jsonl", ".parquet", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +68,15 @@ def resolve(
         The cells, and sentences about outcomes that could not be used.
 
     Raises:
-        ConfigError: ``out`` is ``run`` or cannot be written.
+        ConfigError: ``out`` is ``run`` or cannot be written; ``outcomes`` is no file of a known kind.
         DataError: no sealed cell, a file that was changed after its hash was written, or bad outcomes.
     """
     if out.resolve() == run.resolve():
         raise ConfigError(
             f"--out {out}: is the run itself, whose forecasts must stay as they are; name another directory"
         )
-    folders = _sealed(run)
-    sealed = [(folder, *_verified(folder, published)) for folder in folders]
     returns, warnings = _returns(outcomes)
+    sealed = [(folder, *_verified(folder, published)) for folder in _sealed(run)]
     asked = {row["catalyst_id"] for _, _, rows in sealed for row in rows}
     _refuse_early(returns, [row for _, _, rows in sealed for row in rows], now)
     if unused := sorted(returns.keys() - asked):
@@ -117,15 +117,24 @@ def _verified(folder: Path, published: Collection[str]) -> tuple[str, list[dict[
             f"{folder / FORECASTS}: SHA-256 {sha256} is none of the {len(published)} published hashes; no outcome is added. "
             "Restore the files that were published."
         )
-    try:
-        rows: list[dict[str, Any]] = pq.read_table(pa.BufferReader(data), schema=FORECAST_SCHEMA).to_pylist()
+    try:  # no threads: a refusal may end the process before a reader's pool has come up
+        table = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False).read(use_threads=False)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{folder / FORECASTS}: not a table of forecasts: {str(error).splitlines()[0]}") from None
+        raise DataError(f"{folder / FORECASTS}: cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    if not table.schema.equals(FORECAST_SCHEMA):
+        raise DataError(
+            f"{folder / FORECASTS}: not the columns of forecasts.parquet; it was written by another version."
+        )
+    rows: list[dict[str, Any]] = table.to_pylist()
     return sha256, rows
 
 
 def _returns(outcomes: Path) -> tuple[dict[str, float], list[str]]:
     """Known returns by catalyst id, and the reader's warnings."""
+    if outcomes.suffix.lower() not in _OUTCOMES:
+        raise ConfigError(f"--outcomes {outcomes}: must be a {', '.join(_OUTCOMES)} file; rename or convert it")
+    if not outcomes.is_file():
+        raise ConfigError(f"--outcomes {outcomes}: no such file")
     folder, problems = Folder(outcomes.parent), Problems(outcomes.name)
     name = outcomes.name
     is_json = outcomes.suffix.lower() == ".json"

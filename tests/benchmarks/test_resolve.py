@@ -241,6 +241,25 @@ def test_the_run_itself_is_not_overwritten(run: Path) -> None:
         resolve(run, run.parent / "outcomes.csv", run / ".." / "run", (), NOW)
 
 
+def test_forecasts_of_another_version_are_refused(run: Path) -> None:
+    folder = run / "cells" / "m__b__d__1"
+    pq.write_table(pa.table({"catalyst_id": ["c0"]}), folder / "forecasts.parquet")
+    seal(folder)
+    with pytest.raises(DataError, match=r"not the columns of forecasts\.parquet"):
+        resolved(run)
+    (folder / "forecasts.parquet").write_bytes(b"PAR1")
+    seal(folder)
+    with pytest.raises(DataError, match="cannot be read as Parquet"):
+        resolved(run)
+
+
+@pytest.mark.parametrize(("name", "message"), [("outcomes.txt", "must be a .csv"), ("none.csv", "no such file")])
+def test_outcomes_that_are_not_there(run: Path, name: str, message: str) -> None:
+    (run.parent / "outcomes.txt").write_text(OUTCOMES, "utf-8")
+    with pytest.raises(ConfigError, match=message):
+        resolve(run, run.parent / name, run.parent / "out", (), NOW)
+
+
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = run.parent / "outcomes.csv"
     outcomes.write_text(OUTCOMES + "c77,0.1,positive\n", "utf-8")
