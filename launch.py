@@ -31,7 +31,7 @@ from harness.estimate import estimate, estimate_text, write_estimate
 from harness.jobs import Job
 from harness.plan import Composed, make_jobs, validated
 from harness.run import EXIT_BUDGET, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, RunResult, run_jobs
-from harness.store import RunDirectory
+from harness.store import SEAL, RunDirectory
 
 os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra's errors come to us, instead of being printed with half a traceback
 CONF = Path(__file__).resolve().parent / "conf"
@@ -109,6 +109,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         return EXIT_INCOMPLETE
     reported = make_report(directory, console)
     tell_what_is_left(result, console)
+    tell_what_to_publish(result, directory, console)
     if result.exit_code == EXIT_BUDGET:
         say(console, f"still to pay:\n{estimate_text(estimate(jobs, directory))}")
     return result.exit_code if reported else result.exit_code or EXIT_INCOMPLETE
@@ -139,6 +140,17 @@ def tell_what_is_left(result: RunResult, console: Console) -> None:
     for cell in result.cells:
         if cell.status != "complete":
             say(console, f"{cell.status}: {cell.cell}\n  why: {cell.reason}\n  what to do: {cell.remedy}")
+
+
+def tell_what_to_publish(result: RunResult, directory: RunDirectory, console: Console) -> None:
+    """The hashes of forecasts whose outcomes are not known yet."""
+    for cell in result.cells:
+        seal = directory.path / "cells" / cell.cell / SEAL
+        if seal.exists():
+            say(
+                console,
+                f"to publish before the outcomes are known: {seal.read_text('utf-8').split()[0]}  ({seal.parent})",
+            )
 
 
 def say(console: Console, text: str) -> None:

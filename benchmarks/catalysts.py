@@ -14,7 +14,7 @@ from benchmarks.problems import Problems
 from benchmarks.rows import Row, refuse_repeats
 from harness.clock import Convention, ExchangeSessions, parse_stamp, sessions_for
 from harness.errors import ClockError
-from harness.records import CATALYST_TOPICS, DROPPED, NEGATIVE, POSITIVE, Catalyst, Outcome
+from harness.records import CATALYST_TOPICS, DROPPED, NEGATIVE, PENDING, POSITIVE, Catalyst, Outcome
 
 POSITIVE_FROM = 0.0055
 NEGATIVE_TO = -0.005
@@ -25,13 +25,16 @@ _CONVENTIONS = tuple(convention.value for convention in Convention)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A checked row: the catalyst, and what is known of its outcome before the calendar is asked."""
+    """A checked row: the catalyst, and what is known of its outcome before the calendar is asked.
+
+    ``fwd_ret`` is None where the label is pending.
+    """
 
     row: Row
     catalyst: Catalyst
     convention: Convention
     label: str
-    fwd_ret: float
+    fwd_ret: float | None
     stated_resolve: str | None
 
 
@@ -54,15 +57,20 @@ def read_catalysts(
     for row in rows:
         with problems.collect():
             refuse_repeats(row, row.text("catalyst_id"), first)
-            drafts.append(_draft(row, files, markets, evidence, needs_resolve_date))
+            draft = read_draft(row, files, markets, evidence, needs_resolve_date)
+            _refuse_contradictions(draft, evidence)
+            drafts.append(draft)
     return sorted(drafts, key=lambda draft: (draft.catalyst.time.instant, draft.catalyst.catalyst_id))
 
 
-def _draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool) -> Draft:
+def read_draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, needs_resolve_date: bool) -> Draft:
+    """The values of ``row``, each of its kind; whether they agree with each other is not looked at.
+
+    Raises:
+        RowError: a value is missing or of another kind.
+    """
     stock_id = row.text("stock_id")
     stock = evidence.corpus.stocks.get(stock_id)
-    if stock is None and evidence.complete:
-        raise row.error("stock_id", f"unknown stock; {evidence.stocks_file} lists all there are, add it there")
     market = row.optional_choice("market", markets.calendars) or markets.of_stock(stock_id, evidence.markets)
     tz = markets.tz(market)
     if needs_resolve_date or row.get("resolve_date") is not None:
@@ -76,13 +84,24 @@ def _draft(row: Row, files: CaseFiles, markets: Markets, evidence: Evidence, nee
         market=market,
         horizon=row.optional_count("horizon_days") or files.horizon,
     )
-    label = row.choice("outcome", (POSITIVE, NEGATIVE, DROPPED))
-    fwd_ret = row.number("fwd_ret")
-    if label != label_of(fwd_ret):
-        rule = f"from {POSITIVE_FROM:+} positive, to {NEGATIVE_TO:+} negative, else dropped"
-        raise row.error("outcome", f"contradicts fwd_ret = {fwd_ret!r}, which is {label_of(fwd_ret)} ({rule})")
+    pending = row.get("outcome") is None and row.get("fwd_ret") is None
+    if pending and not files.pending_allowed:
+        raise row.error("outcome", "is not there; benchmark.prospective=true forecasts catalysts without outcomes")
+    label = PENDING if pending else row.choice("outcome", (POSITIVE, NEGATIVE, DROPPED))
+    fwd_ret = None if pending else row.number("fwd_ret")
     convention = Convention(row.optional_choice("convention", _CONVENTIONS) or files.convention)
     return Draft(row, catalyst, convention, label, fwd_ret, row.optional_text("resolve_date"))
+
+
+def _refuse_contradictions(draft: Draft, evidence: Evidence) -> None:
+    row, stock_id = draft.row, draft.catalyst.stock_id
+    if stock_id not in evidence.corpus.stocks and evidence.complete:
+        raise row.error("stock_id", f"unknown stock; {evidence.stocks_file} lists all there are, add it there")
+    if draft.fwd_ret is not None and draft.label != label_of(draft.fwd_ret):
+        rule = f"from {POSITIVE_FROM:+} positive, to {NEGATIVE_TO:+} negative, else dropped"
+        raise row.error(
+            "outcome", f"contradicts fwd_ret = {draft.fwd_ret!r}, which is {label_of(draft.fwd_ret)} ({rule})"
+        )
 
 
 def settle(

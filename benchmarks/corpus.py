@@ -58,16 +58,25 @@ def read_documents(
     first: dict[str, Row] = {}
     for row in rows:
         with problems.collect():
-            doc_id = row.text("doc_id")
-            refuse_repeats(row, doc_id, first)
-            stocks = row.texts("mentioned_stocks")
-            if known is not None and (unknown := [stock for stock in stocks if stock not in known]):
+            refuse_repeats(row, row.text("doc_id"), first)
+            stamp, document = read_document(row, stated, markets)
+            if known is not None and (unknown := [stock for stock in document.stocks if stock not in known]):
                 raise row.error("mentioned_stocks", f"stock {unknown[0]} is not among the stocks; add it there")
-            stamp = row.stamp("ts", _tz(row, stocks, stated, markets))
-            document = Document(doc_id, stamp, row.optional_text("title") or "", row.text("body"), stocks)
             found.append((stamp, document))
     found.sort(key=lambda item: (item[0].instant, item[1].doc_id))
     return tuple(document for _, document in found)
+
+
+def read_document(row: Row, stated: Mapping[str, str], markets: Markets) -> tuple[Stamp, Document]:
+    """The document of ``row`` with its stamp.
+
+    Raises:
+        RowError: a value is missing or of another kind.
+    """
+    stocks = row.texts("mentioned_stocks")
+    stamp = row.stamp("ts", _tz(row, stocks, stated, markets))
+    document = Document(row.text("doc_id"), stamp, row.optional_text("title") or "", row.text("body"), stocks)
+    return stamp, document
 
 
 def _tz(row: Row, stocks: tuple[str, ...], stated: Mapping[str, str], markets: Markets) -> str:

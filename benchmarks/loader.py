@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.audit.exclude import excluding
 from benchmarks.catalysts import Draft, read_catalysts, settle
 from benchmarks.corpus import Evidence, read_documents, read_stocks
 from benchmarks.files import Folder, open_folder
@@ -34,7 +35,7 @@ def load(**values: Any) -> Benchmark:
     parameters = parse(values)
     folder = open_folder(parameters)
     reader = _Reader(folder, parameters.resolve, Problems(parameters.name))
-    evaluation = reader.read(parameters, parameters.eval, "benchmark")
+    evaluation = reader.read(parameters, parameters.eval, "benchmark", parameters.exclude)
     past = parameters.experience
     experience = reader.read(past, past.catalysts, "benchmark.experience") if past else None
     reader.problems.stop_if_any()
@@ -74,19 +75,29 @@ class _Reader:
     evidence: dict[object, Evidence] = field(default_factory=dict)
     paths: dict[Paths, dict[str, PricePath]] = field(default_factory=dict)
 
-    def read(self, files: CaseFiles, catalysts: str, key: str) -> _Cases:
-        """Rows of ``files`` and of the file ``catalysts``, checked; ``key`` is their path in the configuration."""
+    def read(self, files: CaseFiles, catalysts: str, key: str, exclude: tuple[str, ...] = ()) -> _Cases:
+        """Rows of ``files`` and of the file ``catalysts``, checked; ``key`` is their path in the configuration.
+
+        What the findings ``exclude`` are about is left out first, so that it cannot fail a check.
+        """
         markets = markets_of(files, key)
         rows = catalyst_rows(self.folder, files, catalysts)
-        corpus_of = (files.event, files.stocks, files.format, files.market, files.calendar)
+        found: EvidenceRows | None = None
+        warnings: tuple[str, ...] = ()
+        if exclude:
+            prices = price_rows(self.folder, files, key)
+            kept = excluding(exclude, files, markets, rows, evidence_rows(self.folder, files, key), prices)
+            rows, found, warnings = kept.catalysts, kept.evidence, (kept.warning,)
+        corpus_of = (files.event, files.stocks, files.format, files.market, files.calendar, exclude)
         if corpus_of not in self.evidence:
-            self.evidence[corpus_of] = _evidence(evidence_rows(self.folder, files, key), markets, self.problems)
+            found = found or evidence_rows(self.folder, files, key)
+            self.evidence[corpus_of] = _evidence(found, markets, self.problems)
         if files.prices not in self.paths:
             self.paths[files.prices] = read_prices(price_rows(self.folder, files, key), self.problems)
         evidence = self.evidence[corpus_of]
         needs_resolve_date = files.format == "released" or self.resolve == "released"
         drafts = read_catalysts(rows, files, markets, evidence, needs_resolve_date, self.problems)
-        warnings = _warnings(files, key, drafts, evidence)
+        warnings += _warnings(files, key, drafts, evidence)
         return _Cases(files.name, markets, drafts, evidence, self.paths[files.prices], warnings)
 
     def settle(self, cases: _Cases) -> CaseSet:

@@ -50,6 +50,11 @@ class CaseFiles(BaseModel):
     prices: Paths = (None,)
     format: Literal["released", "table"] = "released"
 
+    @property
+    def pending_allowed(self) -> bool:
+        """Whether a catalyst may come without an outcome."""
+        return False
+
     @model_validator(mode="after")
     def _stocks_only_in_tables(self) -> Self:
         if self.format == "released" and self.stocks != (None,):
@@ -72,6 +77,8 @@ class Parameters(CaseFiles):
         eval: the catalysts to forecast.
         experience: past cases; null, or the empty mapping that ``conf/experience/none.yaml`` composes to, for none.
         drop_copies: remove documents whose body repeats an earlier one of the same stock.
+        exclude: findings of the audit whose catalysts and documents are left out (of ``eval`` and its ``event``).
+        prospective: catalysts may come without outcome and return, which are not known yet.
         resolve: ``calendar`` computes when an outcome is known; ``released`` believes the file's ``resolve_date``.
     """
 
@@ -80,7 +87,14 @@ class Parameters(CaseFiles):
     eval: _Text
     experience: Annotated[ExperienceParameters | None, BeforeValidator(lambda value: value or None)] = None
     drop_copies: bool = True
+    exclude: tuple[_Text, ...] = ()
+    prospective: bool = False
     resolve: Literal["calendar", "released"] = "calendar"
+
+    @property
+    def pending_allowed(self) -> bool:
+        """Whether a catalyst may come without an outcome."""
+        return self.prospective
 
 
 def parse(values: Mapping[str, Any]) -> Parameters:

@@ -33,14 +33,14 @@ class EvidenceRows:
 def catalyst_rows(folder: Folder, files: CaseFiles, name: str) -> Sequence[Row]:
     """Rows of the catalysts in file ``name``."""
     if files.format == "table":
-        return read_table(folder, name, "catalysts")
-    return _json_rows(folder, name, "catalysts", "catalyst_id")
+        return read_table(folder, name, "prospective" if files.pending_allowed else "catalysts")
+    return json_rows(folder, name, "catalysts", "catalyst_id")
 
 
 def price_rows(folder: Folder, files: CaseFiles, key: str) -> Sequence[Row]:
     """Rows of the price paths (JSON in either format); empty where the benchmark has none."""
     name = folder.find(files.prices, f"{key}.prices")
-    return _json_rows(folder, name, "prices", "doc_id") if name else ()
+    return json_rows(folder, name, "prices", "doc_id") if name else ()
 
 
 def evidence_rows(folder: Folder, files: CaseFiles, key: str) -> EvidenceRows:
@@ -72,7 +72,8 @@ def _released_evidence(folder: Folder, name: str) -> EvidenceRows:
     return EvidenceRows(documents, number_rows(f"{name} (stocks)", stocks, "stock_id"), name, partial)
 
 
-def _json_rows(folder: Folder, name: str, key: str, id_field: str) -> list[Row]:
+def json_rows(folder: Folder, name: str, key: str, id_field: str) -> list[Row]:
+    """Rows of the array ``key`` in the JSON file ``name``."""
     data = folder.read(name)
     rows = rows_in(name, folder.json(name, folder.text(name, data)), key, id_field)
     folder.record(name, data, len(rows))

@@ -38,6 +38,23 @@ TABLES: Mapping[str, Columns] = {
         ("catalyst_id", "stock_id", "catalyst_type", "decision_time", "outcome", "fwd_ret"),
         ("resolve_date", "horizon_days", "market", "convention"),
     ),
+    "prospective": Columns(
+        ("catalyst_id", "stock_id", "catalyst_type", "decision_time"),
+        ("outcome", "fwd_ret", "resolve_date", "horizon_days", "market", "convention"),
+    ),
+    "outcomes": Columns(
+        ("catalyst_id", "fwd_ret"),
+        (
+            "outcome",
+            "stock_id",
+            "catalyst_type",
+            "decision_time",
+            "resolve_date",
+            "horizon_days",
+            "market",
+            "convention",
+        ),
+    ),
     "documents": Columns(("doc_id", "ts", "mentioned_stocks", "body"), ("title",)),
     "stocks": Columns(("stock_id", "name"), ("industry", "market")),
 }
@@ -47,7 +64,7 @@ Cells = list[tuple[int, object]]
 
 
 def read_table(folder: Folder, name: str, kind: str) -> list[Row]:
-    """The rows of table ``name``, which holds ``kind`` (catalysts, documents, stocks).
+    """The rows of table ``name``, which holds ``kind``, a key of ``TABLES``.
 
     Raises:
         DataError: another kind of file, not readable as such, a column missing, or no rows.

@@ -31,7 +31,7 @@ from harness.jobs import BenchmarkIndex, CellResult, CellSpec, planned
 from harness.learning import Learning
 from harness.memory_actor import MemoryClient
 from harness.method import MATCHED_CONTEXT_CHARS, Context, Shared, Tools, Vectors
-from harness.records import Call, Catalyst, Forecast, Status
+from harness.records import PENDING, Call, Catalyst, Forecast, Status
 from harness.rows import Row, call_rows, evidence_rows, forecast_row
 from harness.store import CellStore, Key, write_json
 
@@ -353,6 +353,9 @@ class CellRun:
             if self._budget is not None:
                 counts[str(Status.BUDGET)] = total - ingested
         result = self._result(counts, total, rows)
+        outcomes = self._index.benchmark.evaluation.outcomes
+        if any(outcomes[case.catalyst_id].label == PENDING for case, _ in plan):
+            await asyncio.to_thread(self._store.seal, result.status == "complete")
         config = self._config
         write_json(
             self._store.directory / "cell.json",

@@ -18,7 +18,7 @@ from typing import overload
 
 from harness.clock import Stamp, published_by, resolved_before, retrievable_at
 from harness.errors import GateError
-from harness.records import DROPPED, CaseSet, Catalyst, Corpus, Document, ResolvedCase, Source
+from harness.records import CaseSet, Catalyst, Corpus, Document, ResolvedCase, Source
 
 
 class Gate(StrEnum):
@@ -243,7 +243,7 @@ class Deferred(Sequence[ResolvedCase]):
 class ExperienceIndex:
     """Resolved cases in the order in which their outcomes became known: (resolve time, decision time, id).
 
-    A case inside the deadband (``dropped``) is no experience. Its focal document is the one of its own decision time.
+    A case inside the deadband (``dropped``), or without an outcome yet, is no experience. Its focal document is the one of its own decision time.
     """
 
     def __init__(self, *sets: tuple[CaseSet, EvidenceIndex]) -> None:
@@ -251,7 +251,7 @@ class ExperienceIndex:
             ResolvedCase(case, outcome, evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal())
             for cases, evidence in sets
             for case in cases.catalysts
-            if (outcome := cases.outcomes[case.catalyst_id]).label != DROPPED
+            if (outcome := cases.outcomes[case.catalyst_id]).teaches
         ]
         self.cases.sort(key=lambda r: (r.outcome.resolve_at, r.case.time.instant, r.case.catalyst_id))
 

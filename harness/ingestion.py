@@ -20,7 +20,7 @@ from harness.learning import commit_key
 from harness.memory import CommitKey
 from harness.memory_actor import Applied, MemoryClient
 from harness.method import FedRecord, Learner, Tools
-from harness.records import DROPPED, Call, Document, ResolvedCase, Status
+from harness.records import Call, Document, ResolvedCase, Status
 
 
 class IngestionProgress(Protocol):
@@ -77,7 +77,7 @@ def fed_records(
             silent += sum(source.focal(c) is None for c in source.benchmark.evaluation.catalysts)
             for case in wanted:
                 resolved = ResolvedCase(case, outcomes[case.catalyst_id], source.focal(case))
-                if resolved.focal is not None and resolved.outcome.label != DROPPED:
+                if resolved.focal is not None and resolved.outcome.teaches:
                     records.append(_case(resolved, learner, evaluated))
     left_out = {
         "documents without a time": index.evidence.unknown_time,

@@ -132,8 +132,8 @@ def taught(index: BenchmarkIndex, method: Method) -> list[Catalyst]:
     """The cases of an experience split that ``method`` learns from: with a focal document, up to its ``train_limit``."""
     learner = method.learner()
     cases = index.benchmark.evaluation
-    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
-    return [c for c in asked[: learner.train_limit if learner else None] if index.focal(c) is not None]
+    known = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].teaches]
+    return [c for c in known[: learner.train_limit if learner else None] if index.focal(c) is not None]
 
 
 def training_benchmark(benchmark: Benchmark, experience: CaseSet) -> Benchmark:

@@ -25,7 +25,7 @@ from harness.gateway.budget import check_prices
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
 from harness.memory_actor import read_memory
 from harness.method import Learner, Method
-from harness.records import Benchmark, CaseSet
+from harness.records import PENDING, Benchmark, CaseSet
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,12 @@ class _Plan:
         learns = learner is not None and learner.learns_from == "forecasts" and config.memory == "online"
         if learns and memory is not None and memory.training is not None:
             memory = None  # it learns from the experience split in its own run, in one order with the evaluation set
+        pending = sum(outcome.label == PENDING for outcome in benchmark.evaluation.outcomes.values())
+        if pending and config.memory == "online":
+            raise ConfigError(
+                f"memory=online: {pending} catalysts of benchmark {config.benchmark.name} have no outcome to learn from yet; "
+                "use memory=frozen or memory=none"
+            )
         if learns and config.run.epochs > 1:
             raise ConfigError("run.epochs: memory=online learns from each catalyst once; use run.epochs=1")
         identity = cell_identity(config, benchmark, method.fingerprint(), trained)

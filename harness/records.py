@@ -41,6 +41,8 @@ POSITIVE = "positive"
 NEGATIVE = "negative"
 DROPPED = "dropped"
 """Label inside the deadband: loads, is never scored, never an ancestor."""
+PENDING = "pending"
+"""Label of an outcome that is not known yet: asked, not scored before it is known, never an ancestor."""
 
 # The paper's eight catalyst types with the topic phrase used in headers and queries (our wording).
 CATALYST_TOPICS: dict[str, str] = {
@@ -99,15 +101,23 @@ class Catalyst:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened. ``resolve_at`` (UTC) is when it became known; ``stated_resolve`` is the file's own claim."""
+    """What happened. ``resolve_at`` (UTC) is when it became known; ``stated_resolve`` is the file's own claim.
+
+    ``fwd_ret`` is None where ``label`` is pending: then ``resolve_at`` is when it will be known.
+    """
 
     catalyst_id: str
     label: str
-    fwd_ret: float
+    fwd_ret: float | None
     resolve_at: datetime
     entry_session: date
     resolve_session: date
     stated_resolve: str | None = None
+
+    @property
+    def teaches(self) -> bool:
+        """True if there is something to learn from: a known outcome outside the deadband."""
+        return self.label in (POSITIVE, NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.config import CellConfig
 from harness.evidence import verdict
-from harness.records import NEGATIVE, POSITIVE, Call, Catalyst, Forecast, Outcome, Passage, Status
+from harness.records import NEGATIVE, PENDING, POSITIVE, Call, Catalyst, Forecast, Outcome, Passage, Status
 from harness.rehearsal import FINGERPRINT as REHEARSAL_FINGERPRINT
 
 Row = dict[str, Any]
@@ -31,6 +31,7 @@ def forecast_row(
     Totals are over the chat ``calls`` of this forecast, at list price, cached or not. ``latency_s`` is the time that those
     sent now took at the endpoint, waits for limits left out; None if all came from the cache.
     """
+    label = None if outcome.label == PENDING else outcome.label
     direction = None
     if forecast.prob_positive is not None:
         direction = POSITIVE if forecast.prob_positive >= 0.5 else NEGATIVE
@@ -55,11 +56,11 @@ def forecast_row(
         "decision_day": case.time.day,
         "decision_granularity": str(case.time.granularity),
         "resolve_time": outcome.resolve_at,
-        "label": outcome.label,
+        "label": label,
         "fwd_ret": outcome.fwd_ret,
         "prob_positive": forecast.prob_positive,
         "direction": direction,
-        "correct": direction == outcome.label if forecast.status.final else None,
+        "correct": direction == label if forecast.status.final and label else None,
         "status": str(forecast.status),
         "reason": forecast.reason,
         "rationale": forecast.rationale,

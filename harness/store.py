@@ -8,6 +8,7 @@ counts. ``forecasts.parquet``, ``evidence.parquet`` and ``calls.parquet`` are ex
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -29,6 +30,7 @@ _TABLES = {
     "evidence": EVIDENCE_SCHEMA,
     "forecasts": FORECAST_SCHEMA,
 }  # forecasts last: it commits
+SEAL = "forecasts.parquet.sha256"
 _COMMIT = re.compile(r"forecasts-(\d{6})\.parquet")
 
 
@@ -123,6 +125,17 @@ class CellStore:
             _write(self.directory / f"{name}.parquet", table)
         _write(self.directory / "forecasts.parquet", _table(forecasts, FORECAST_SCHEMA))
         return forecasts
+
+    def seal(self, complete: bool) -> None:
+        """Write the SHA-256 of ``forecasts.parquet`` beside it, as ``sha256sum`` does, so that it can be published.
+
+        A file that may still change has none: then (not ``complete``) the seal of an earlier run is taken away.
+        """
+        path, seal = self.directory / "forecasts.parquet", self.directory / SEAL
+        if not complete:
+            seal.unlink(missing_ok=True)
+            return
+        write_atomic(seal, f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n".encode())
 
     def _gathered(self, name: str, place: Callable[[Key, int], int | None], then: str | None = None) -> pa.Table:
         """Rows of all parts in the order of ``place`` (key, part; None to leave a row out), then of a time, then as written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from datetime import UTC, date, datetime
@@ -13,7 +14,7 @@ import pytest
 
 from harness.errors import ConfigError, HarnessError
 from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA
-from harness.store import CellStore, RunDirectory, write_atomic
+from harness.store import SEAL, CellStore, RunDirectory, write_atomic
 
 T = datetime(2021, 1, 5, 1, 30, tzinfo=UTC)
 
@@ -141,3 +142,23 @@ def test_the_manifest_keeps_cells_of_earlier_runs(tmp_path: Path) -> None:
 
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert (set(manifest["cells"]), manifest["started_at"], manifest["data"]) == ({"c1", "c2"}, "2", [file])
+
+
+def test_a_seal_is_what_sha256sum_checks(tmp_path: Path) -> None:
+    store = CellStore(tmp_path)
+    store.append([row("a")], [], [])
+    store.export()
+    store.seal(complete=True)
+    sha256 = hashlib.sha256((tmp_path / "forecasts.parquet").read_bytes()).hexdigest()
+    assert (tmp_path / SEAL).read_text() == f"{sha256}  forecasts.parquet\n"
+    CellStore(tmp_path).export()  # a resumed run: the same rows, the same bytes
+    assert hashlib.sha256((tmp_path / "forecasts.parquet").read_bytes()).hexdigest() == sha256
+
+
+def test_forecasts_that_may_still_change_have_no_seal(tmp_path: Path) -> None:
+    store = CellStore(tmp_path)
+    store.append([row("a")], [], [])
+    store.export()
+    store.seal(complete=True)
+    store.seal(complete=False)
+    assert not (tmp_path / SEAL).exists()

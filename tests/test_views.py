@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import benchmarks
 from harness.evidence import EvidenceIndex, ExperienceIndex, Gate, document_source, verdict
-from harness.records import Benchmark, Catalyst, Document
+from harness.records import PENDING, Benchmark, Catalyst, Document
 
 FIXTURE = Path(__file__).parent / "fixtures" / "timegate"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((FIXTURE / "expected.json").read_text("utf-8"))["expected"]
@@ -89,6 +90,13 @@ def test_a_gate_on_the_claimed_dates_is_caught() -> None:
     }
     assert wrong["fx_c02"] == set(EXPECTED["fx_c02"]["memory_ancestors_a_claimed_date_gate_would_wrongly_admit"])
     assert sum(map(len, wrong.values())) > 0
+
+
+def test_an_outcome_that_is_not_known_yet_is_no_experience() -> None:
+    cases = BENCH.evaluation
+    pending = {name: replace(outcome, label=PENDING, fwd_ret=None) for name, outcome in cases.outcomes.items()}
+    assert EXPERIENCE.cases
+    assert ExperienceIndex((replace(cases, outcomes=pending), INDEX)).cases == []
 
 
 @pytest.mark.parametrize("name", [f"fx_c0{i}" for i in range(1, 7)])

@@ -74,7 +74,6 @@ def test_a_missing_column_is_named(run: Path, column: str) -> None:
         ({"prob_positive": 1.5}, "prob_positive is 1.5"),
         ({"catalyst_id": None}, "catalyst_id is null"),
         ({"label": "up"}, r"astock-0002.*label is 'up'; it must be one of positive, negative, dropped"),
-        ({"label": None}, "label is None"),
         ({"gate": "off"}, "gate is 'off' but 'strict' in row 0"),
         ({"cell": "another"}, "cell is 'another'"),
     ],
@@ -85,6 +84,14 @@ def test_a_bad_value_is_named_with_its_row(run: Path, change: dict[str, Any], me
     write_cell(run, some)
     with pytest.raises(DataError, match=f"row 2.*{message}"):
         load([run])
+
+
+def test_an_outcome_that_is_not_known_yet_is_null(run: Path) -> None:
+    some = rows(n=4)
+    some[2] |= {"label": None, "fwd_ret": None, "correct": None}
+    write_cell(run, some)
+    (cell,) = load([run]).cells
+    assert cell.rows["label"].count(None) == 1
 
 
 def test_an_unknown_gate_is_named(run: Path) -> None:

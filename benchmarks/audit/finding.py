@@ -1,0 +1,114 @@
+"""What an audit says: a check, what it found, and how that is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from benchmarks.audit.raw import Raw
+from benchmarks.rows import Row
+
+EXAMPLES = 10
+
+
+class Severity(StrEnum):
+    """What a finding can do to a result."""
+
+    HIGH = "high"  # it can leak the future, or make the label wrong
+    MEDIUM = "medium"  # it changes what the evidence or the interval means
+    LOW = "low"  # it limits what the benchmark can tell
+
+
+class Verdict(StrEnum):
+    """``PASS`` says that this check found nothing, not that there is nothing."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    NOT_TESTABLE = "NOT TESTABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing found: its name (an id wherever there is one), and the rows that are left out if it is excluded."""
+
+    name: str
+    rows: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a check found among ``total`` things that it could look at."""
+
+    total: int
+    hits: Sequence[Hit]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question to the data.
+
+    Attributes:
+        id: name of the finding, as in ``benchmark.exclude``.
+        severity: what it can do at worst.
+        unit: what is counted, in the plural.
+        definition: what counts, in one sentence.
+        effect: what it can do to a result.
+        excludes: what ``benchmark.exclude=[id]`` leaves out, in the plural; None where the finding is about the whole benchmark.
+        advice: what else can be done, a sentence or nothing.
+        find: the check.
+    """
+
+    id: str
+    severity: Severity
+    unit: str
+    definition: str
+    effect: str
+    excludes: str | None
+    find: Callable[[Raw], Found]
+    advice: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """Which switch leaves it out, and what else can be done."""
+        switch = f"benchmark.exclude=[{self.id}] leaves out {self.excludes}." if self.excludes else ""
+        return " ".join(filter(None, (switch, self.advice)))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer of a check."""
+
+    check: Check
+    found: Found
+
+    @property
+    def count(self) -> int:
+        return len(self.found.hits)
+
+    @property
+    def verdict(self) -> Verdict:
+        if not self.found.total:
+            return Verdict.NOT_TESTABLE
+        return Verdict.FAIL if self.count else Verdict.PASS
+
+    @property
+    def examples(self) -> list[str]:
+        return [hit.name for hit in self.found.hits[:EXAMPLES]]
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as an entry of ``findings``."""
+        check = self.check
+        return {
+            "id": check.id,
+            "verdict": str(self.verdict),
+            "count": self.count,
+            "total": self.found.total,
+            "unit": check.unit,
+            "severity": str(check.severity),
+            "examples": self.examples,
+            "definition": check.definition,
+            "effect": check.effect,
+            "remedy": check.remedy,
+        }
