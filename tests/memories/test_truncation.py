@@ -14,8 +14,6 @@ from harness.records import Catalyst
 from methods.fed import Origin
 from tests.memories.world import both, cut, job_of, log_of, planted, planted_at, prompt, ran, small
 
-pytestmark = pytest.mark.usefixtures("faithful")
-
 METHODS = ("mem0", "a_mem", "memgpt")
 ALL = ("context.budget=native", "method.native_tokens=1000000")
 READS = {"mem0": ("method.top_k=1000", *ALL), "a_mem": ("method.retrieve_k=1000", *ALL), "memgpt": ALL}
