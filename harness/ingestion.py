@@ -86,6 +86,11 @@ def fed_records(
     return sorted(records, key=lambda r: r.key), {what: n for what, n in left_out.items() if n}
 
 
+def needed(records: Sequence[FedRecord], until: datetime | None) -> list[FedRecord]:
+    """Those of ``records``, in order, that are known before ``until``; all where it is None."""
+    return [r for r in records if until is None or r.key.valid_from < until]
+
+
 def _document(document: Document, index: BenchmarkIndex, learner: Learner) -> FedRecord:
     assert document.time is not None  # an index holds no others
     at = document.time.instant

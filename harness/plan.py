@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
     plan = _Plan(warn)
     for config in configs:
         plan.add(config)
-    return list(plan.jobs.values())
+    return _bounded(list(plan.jobs.values()))
 
 
 class _Plan:
@@ -105,6 +106,8 @@ class _Plan:
         job = Job(_widest(spec, self.jobs.get(spec.name)), benchmark, memory)
         if not job.plan:
             raise ConfigError(f"benchmark {config.benchmark.name}: no catalyst is left to forecast (all are dropped)")
+        if memory is not None and memory.file is not None:
+            _check_reach(job, memory.file)
         self.jobs[spec.name] = job
 
     def _benchmark(self, config: CellConfig) -> Benchmark:
@@ -193,6 +196,38 @@ class _Plan:
         if key not in self._contents:
             self._contents[key] = content_sha256(cases, benchmark.drop_copies, with_cases)
         return self._contents[key]
+
+
+def _bounded(jobs: Sequence[Job]) -> list[Job]:
+    """``jobs``, the fillings among their trainings bounded by the last forecast that reads them: no record after it is paid for."""
+    readers: defaultdict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.memory and job.memory.training and job.memory.training.spec.ingests:
+            readers[job.memory.name].append(job)
+    fillings: dict[str, TrainedMemory] = {}
+    for name, some in readers.items():
+        ends = [end for job in some if (end := job.reads_until) is not None]
+        until = max(ends) if len(ends) == len(some) else None
+        memory = some[0].memory
+        assert memory is not None
+        assert memory.training is not None
+        spec = replace(memory.training.spec, fed_until=until)
+        fillings[name] = replace(memory, training=replace(memory.training, spec=spec))
+    return [replace(job, memory=fillings.get(job.memory.name, job.memory)) if job.memory else job for job in jobs]
+
+
+def _check_reach(job: Job, file: Path) -> None:
+    """Raises ConfigError: the forecasts of ``job`` would miss records that the memory in ``file`` was not filled with."""
+    filled = read_memory(file).filled_until
+    if filled is None:
+        return
+    wanted = job.reads_until
+    if wanted is None or wanted > filled:
+        need = f"up to {wanted.isoformat()}" if wanted else f"to the end, because of gate={job.spec.config.gate}"
+        raise ConfigError(
+            f"memory_file: {file} was filled up to {filled.isoformat()} only, and these forecasts need it {need}; "
+            "fill it further (without run.limit, or with a larger one), or set a smaller run.limit"
+        )
 
 
 def _widest(spec: CellSpec, other: Job | None) -> CellSpec:
