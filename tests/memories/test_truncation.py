@@ -139,6 +139,20 @@ def test_under_the_paper_gate_what_later_records_shaped_is_left_out(method: str,
     assert prompt(tmp_path / "cut", both(small(case), cut(case)), case, *command) != whole
 
 
+def test_under_the_paper_gate_the_agent_has_no_working_context_that_later_records_shaped(tmp_path: Path) -> None:
+    """Its messages and passages of before T are seen under either gate; its blocks as they are in the end are not."""
+    case = case_of(("benchmark=sample",))
+    seen = {}
+    for gate in ("strict", "paper"):
+        command = ("method=memgpt", *READS["memgpt"], "benchmark=sample", f"gate={gate}")
+        prompt(tmp_path / gate, small(case), case, *command)
+        seen[gate] = {name.split(":")[0] for name in shown(tmp_path / gate)}
+    assert "core" in seen["strict"]
+    assert "core" not in seen["paper"]
+    assert seen["paper"] <= {"message", "passage"}
+    assert seen["paper"]
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_memory_of_a_case_never_holds_its_own_outcome_even_without_a_gate(method: str, tmp_path: Path) -> None:
     """``gate=off`` shows the final memory, but nothing that the outcome of the asking case shaped."""
