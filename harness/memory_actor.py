@@ -50,6 +50,7 @@ def write_memory(path: Path, log: MemoryLog) -> None:
     if log.filled_until is not None:
         stated["filled_until"] = log.filled_until.isoformat()
     table = pa.Table.from_pylist(log.rows(), schema=MEMORY_SCHEMA.with_metadata(stated))
+    path.parent.mkdir(parents=True, exist_ok=True)  # a memory without a record has no journal yet
     temporary = path.with_name(f".{path.name}.tmp")
     pq.write_table(table, temporary, compression="zstd")
     temporary.replace(path)

@@ -175,6 +175,12 @@ def test_a_memory_is_filled_no_further_than_it_is_read_and_further_later(tmp_pat
     assert read_memory(tmp_path / "memory.parquet").filled_until is None
 
 
+def test_a_memory_may_be_read_before_there_is_a_record(tmp_path: Path, alone: MemoryLog) -> None:
+    result, log = fill(tmp_path / "new", until=alone.ops[0].key.valid_from)
+    assert (result.status, result.n, log.ops) == ("complete", 0, [])
+    assert len(read_memory(tmp_path / "new" / "memory.parquet")) == 0
+
+
 def test_a_filling_that_was_stopped_says_how_far_it_came(tmp_path: Path) -> None:
     _, log = fill(tmp_path, stop_after=5)
     (next_one,) = records(online=True)[len({op.key.record_id for op in log.ops}) :][:1]
