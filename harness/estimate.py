@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from harness.errors import HarnessError
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
 from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
-from harness.ingestion import fed_records, needed
+from harness.ingestion import fed_records, needed, reaches
 from harness.jobs import BenchmarkIndex, Job, taught
 from harness.ledger import read_payments
 from harness.listing import listing
@@ -244,9 +244,10 @@ class _Done:
         store = self._directory.store(spec.kind, spec.name)
         about = store.about()
         finished = len(store.finished())
-        complete = about is not None and about.get("status") == "complete" and _filled(about, spec.fed_until)
-        if complete and finished >= len(job.plan):
-            return ZERO
+        if about is not None and about.get("status") == "complete" and finished >= len(job.plan):
+            filled = about.get("memory_filled_until")
+            if reaches(datetime.fromisoformat(filled) if filled else None, spec.fed_until):
+                return ZERO
         backbone = spec.config.embedder.name if purpose == EMBED else spec.config.backbone.name
         shared = (backbone, "", purpose)
         own = (backbone, spec.name, purpose)
@@ -256,12 +257,6 @@ class _Done:
             self._paid[key] -= used
         low, high = bill.calls.low, bill.calls.high
         return Range(max(0.0, low - used) / low if low else 0.0, max(0.0, high - used) / high if high else 0.0)
-
-
-def _filled(about: Mapping[str, Any], until: datetime | None) -> bool:
-    """Whether the run that says this of itself has fed its memory all that is known before ``until``; so has one without."""
-    filled = about.get("memory_filled_until")
-    return filled is None or (until is not None and until <= datetime.fromisoformat(filled))
 
 
 def estimate_text(found: Estimate) -> str:

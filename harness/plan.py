@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from harness.embed import Embedder
 from harness.errors import ConfigError
 from harness.evidence import EvidenceIndex, Gate
 from harness.gateway.budget import check_prices
+from harness.ingestion import reaches
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
+from harness.memory import MemoryLog
 from harness.memory_actor import read_memory
 from harness.method import Learner, Method
 from harness.records import Benchmark, CaseSet
@@ -87,6 +90,7 @@ class _Plan:
         self._contents: dict[tuple[int, bool], str] = {}
         self._trainings: dict[str, Job] = {}
         self._warned: set[str] = set()
+        self._files: dict[Path, MemoryLog] = {}
 
     def add(self, config: CellConfig) -> None:
         """The job of one configuration, unless it is there."""
@@ -107,7 +111,7 @@ class _Plan:
         if not job.plan:
             raise ConfigError(f"benchmark {config.benchmark.name}: no catalyst is left to forecast (all are dropped)")
         if memory is not None and memory.file is not None:
-            _check_reach(job, memory.file)
+            _check_reach(job, memory.file, self._file(memory.file).filled_until)
         self.jobs[spec.name] = job
 
     def _benchmark(self, config: CellConfig) -> Benchmark:
@@ -146,7 +150,7 @@ class _Plan:
             return None, None
         if config.memory_file is not None:
             file = Path(config.memory_file).expanduser().absolute()
-            return TrainedMemory(None, file), read_memory(file).sha256()
+            return TrainedMemory(None, file), self._file(file).sha256()
         if learner.learns_from == "records":
             training = self._filling(config, benchmark, learner)
         elif benchmark.experience is not None:
@@ -154,6 +158,12 @@ class _Plan:
         else:
             return None, None  # it starts empty
         return TrainedMemory(training, None), digest(training.spec.identity)
+
+    def _file(self, path: Path) -> MemoryLog:
+        """A memory that someone shared, read once."""
+        if path not in self._files:
+            self._files[path] = read_memory(path)
+        return self._files[path]
 
     def _training(self, config: CellConfig, benchmark: Benchmark, experience: CaseSet, learner: Learner) -> Job:
         """The training of a memory on the experience split."""
@@ -216,13 +226,10 @@ def _bounded(jobs: Sequence[Job]) -> list[Job]:
     return [replace(job, memory=fillings.get(job.memory.name, job.memory)) if job.memory else job for job in jobs]
 
 
-def _check_reach(job: Job, file: Path) -> None:
+def _check_reach(job: Job, file: Path, filled: datetime | None) -> None:
     """Raises ConfigError: the forecasts of ``job`` would miss records that the memory in ``file`` was not filled with."""
-    filled = read_memory(file).filled_until
-    if filled is None:
-        return
     wanted = job.reads_until
-    if wanted is None or wanted > filled:
+    if filled is not None and not reaches(filled, wanted):
         need = f"up to {wanted.isoformat()}" if wanted else f"to the end, because of gate={job.spec.config.gate}"
         raise ConfigError(
             f"memory_file: {file} was filled up to {filled.isoformat()} only, and these forecasts need it {need}; "
