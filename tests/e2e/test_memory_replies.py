@@ -26,7 +26,8 @@ from tests.e2e.conftest import ROOT, Ran
 pytestmark = pytest.mark.slow
 SAMPLE = ROOT / "benchmarks" / "sample"
 RECORDS = 16
-PROSE = "I would rather not."
+BAD = ("I would rather not.", '{"half": ', "")
+"""More than are asked for again: the third is what the caller hears."""
 EMPTY = {"keywords": [], "context": "", "tags": []}
 
 
@@ -39,28 +40,28 @@ def evolving(**fields: Any) -> dict[str, Any]:
 
 
 REPLIES: Mapping[str, Sequence[Any]] = {
-    "facts": [PROSE, {"facts": "one"}, {"facts": [{"fact": "a"}, 3, None, {"odd": 1}]}, {}, {"facts": ["profit up"]}],
+    "facts": [*BAD, {"facts": "one"}, {"facts": [{"fact": "a"}, 3, None, {"odd": 1}]}, {}, {"facts": ["profit up"]}],
     "memory": [
-        PROSE,
+        *BAD,
         decided({"id": "999", "text": "ghost", "event": "UPDATE"}, {"id": "0", "text": "", "event": "DELETE"}),
         decided({"id": "x", "text": "ghost", "event": "DELETE"}, {"id": "0", "text": "new", "event": "ADD"}),
         decided({"id": "0", "text": "odd", "event": "MERGE"}, {"id": "0", "text": "kept", "event": "ADD"}),
         decided(7),
     ],
-    "context": [PROSE, {"keywords": "none"}, EMPTY, {"keywords": ["profit"], "context": "Profit.", "tags": ["profit"]}],
+    "context": [*BAD, {"keywords": "none"}, EMPTY, {"keywords": ["profit"], "context": "Profit.", "tags": ["profit"]}],
     "should_evolve": [
-        PROSE,
+        *BAD,
         evolving(suggested_connections=[999, -1, 0], tags_to_update=["linked"]),
         evolving(new_tags_neighborhood=[["t"]] * 50, new_context_neighborhood=["c"] * 50),
         {"should_evolve": "perhaps"},
     ],
-    "summary": [PROSE, {"summary": "Old news."}],
-    "keywords": [PROSE, {"keywords": "profit"}],
+    "summary": [*BAD, {"summary": "Old news."}],
+    "keywords": [*BAD, {"keywords": "profit"}],
 }
 """By a key of what is asked for: replies that are given in turn. Each is a function of how often that was asked, no more."""
 CALLS: Sequence[tuple[str, str] | None] = [
     ("sing", "{}"), ("send_message", "{oops"), ("send_message", "[]"), ("core_memory_append", '{"name": "notes", "content": "x"}'),
-    ("core_memory_replace", '{"name": "human", "old_content": "absent", "new_content": "x"}'), None,
+    ("core_memory_replace", '{"name": "human", "old_content": "absent", "new_content": "x"}'), *[None] * len(BAD),
     ("archival_memory_search", '{"query": "profit", "page": -2}'), ("archival_memory_insert", '{"content": "Profit rose."}'),
     ("conversation_search", '{"query": "profit", "page": 9, "request_heartbeat": true}'), ("send_message", '{"message": ""}'),
 ]  # fmt: skip

@@ -16,6 +16,8 @@ import pytest
 from harness.calls import no_embedder
 from harness.cell import CellRun, Services, shared_objects
 from harness.errors import CallFailed, ConfigError, HarnessError
+from harness.estimate import estimate
+from harness.gateway.cache import Payment, ReplyCache
 from harness.gateway.result import Stopped
 from harness.ingestion import fed_records
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Job
@@ -24,7 +26,7 @@ from harness.memory_actor import MemoryActor, read_memory, write_memory
 from harness.method import FedRecord, Tools
 from harness.plan import make_jobs
 from harness.records import DROPPED, Document, ResolvedCase
-from harness.store import CellStore
+from harness.store import CellStore, RunDirectory, write_json
 from methods.record_memory import RecordMemory
 from tests.memories.world import with_documents
 from tests.support import LocalMemory, benchmark_of, config_of
@@ -243,6 +245,29 @@ def test_the_last_forecast_that_reads_a_memory_bounds_it() -> None:
     assert filling_of(("run.limit=2",), ()).spec.fed_until == ends[len(cases)]
     for gate in ("paper", "off"):
         assert filling_of(("run.limit=2",), ("run.limit=2", f"gate={gate}")).spec.fed_until is None, gate
+
+
+def test_a_memory_filled_for_few_forecasts_is_still_to_be_paid_for_more(tmp_path: Path) -> None:
+    """What is left is nothing for those that it was filled for, and something for those after them."""
+    directory = RunDirectory(tmp_path)
+    filling = filling_of(("run.limit=2",)).spec
+    assert filling.fed_until is not None
+    done = {"status": "complete", "memory_filled_until": filling.fed_until.isoformat()}
+    write_json(directory.store("memories", filling.name).directory / "cell.json", done)
+
+    async def pay() -> None:
+        cache = ReplyCache(directory.cache / "replies-rehearsal.sqlite")
+        when = "2026-03-01T00:00:00+00:00"
+        await cache.put(None, [Payment("r", when, filling.name, "mem0_facts", "memory", "m", "ok", 400, 0, 50, 0, 0.0)])
+        cache.close()
+
+    asyncio.run(pay())
+    left = {}
+    for limit in (2, 5):
+        jobs = make_jobs([config_of("method=mem0", "benchmark=sample", f"run.limit={limit}")], lambda text: None)
+        (bill,) = (row.remaining for row in estimate(jobs, directory).rows if row.cell == filling.name)
+        left[limit] = bill is not None and bill.calls.high > 0
+    assert left == {2: False, 5: True}
 
 
 def test_a_shared_memory_that_does_not_reach_far_enough_is_refused(tmp_path: Path) -> None:
