@@ -26,7 +26,7 @@ from harness.clock import Stamp
 from harness.errors import CallFailed, GateError, HarnessError
 from harness.evidence import Deferred, Gate, verdict
 from harness.gateway.result import EmbeddingFailed, Stopped
-from harness.ingestion import Ingestion, fed_records
+from harness.ingestion import Ingestion, fed_records, needed
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, planned
 from harness.learning import Learning
 from harness.memory_actor import MemoryClient
@@ -110,6 +110,7 @@ class CellRun:
         self._stopping = False
         self._fatal: HarnessError | None = None
         self._budget: str | None = None
+        self._filled_until: datetime | None = None
         self.ending = asyncio.Event()
         """Set once no further forecast is to be started."""
         self._rows: list[Row] = []
@@ -154,7 +155,11 @@ class CellRun:
         )
         for what, n in left_out.items():
             self.warn(f"left out of the memory: {n} {what}.")
-        return await Ingestion(self, records).run()
+        ingested = await Ingestion(self, needed(records, self.spec.fed_until)).run()
+        committed = await self.memory.committed()
+        missing = (r.key.valid_from for r in records if r.key.record_id not in committed)
+        self._filled_until = next(missing, None)
+        return ingested
 
     def _say_what_is_missing(self, cases: Sequence[Catalyst]) -> None:
         silent = sum(self._index.focal(case) is None for case in cases)
@@ -340,7 +345,7 @@ class CellRun:
         memory = self._services.memory
         log_sha256 = await memory.sha256() if memory else None
         if memory:
-            await memory.export(self._store.directory / "memory.parquet")
+            await memory.export(self._store.directory / "memory.parquet", self._filled_until)
             for what, times in (await memory.incidents()).items():
                 self.warn(f"in its memory: {times} x {what}.")
         rows = await asyncio.to_thread(self._store.export)
@@ -380,6 +385,7 @@ class CellRun:
                 "coverage": (ingested or sum(row["status"] == Status.OK for row in rows)) / n if n else None,
                 "instruction_sha256": self.spec.method.instruction_sha256(),
                 "memory_log_sha256": log_sha256,
+                "memory_filled_until": self._filled_until.isoformat() if self._filled_until else None,
                 "warnings": [*self._index.benchmark.warnings, *sorted(self.warnings)],
                 "identity": self.spec.identity,
             },

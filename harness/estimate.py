@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from harness.errors import HarnessError
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
 from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
-from harness.ingestion import fed_records
+from harness.ingestion import fed_records, needed, reaches
 from harness.jobs import BenchmarkIndex, Job, taught
 from harness.ledger import read_payments
 from harness.listing import listing
@@ -166,7 +166,8 @@ def _records(job: Job, index: BenchmarkIndex) -> Sequence[FedRecord]:
     learner, config = job.spec.method.learner(), job.spec.config
     if learner is None or not job.spec.ingests:
         return ()
-    return fed_records(index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online")[0]
+    fed = fed_records(index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online")[0]
+    return needed(fed, job.spec.fed_until)
 
 
 def _resolved(index: BenchmarkIndex, case: Catalyst) -> ResolvedCase:
@@ -244,7 +245,9 @@ class _Done:
         about = store.about()
         finished = len(store.finished())
         if about is not None and about.get("status") == "complete" and finished >= len(job.plan):
-            return ZERO
+            filled = about.get("memory_filled_until")
+            if reaches(datetime.fromisoformat(filled) if filled else None, spec.fed_until):
+                return ZERO
         backbone = spec.config.embedder.name if purpose == EMBED else spec.config.backbone.name
         shared = (backbone, "", purpose)
         own = (backbone, spec.name, purpose)

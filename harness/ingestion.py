@@ -86,6 +86,16 @@ def fed_records(
     return sorted(records, key=lambda r: r.key), {what: n for what, n in left_out.items() if n}
 
 
+def needed(records: Sequence[FedRecord], until: datetime | None) -> list[FedRecord]:
+    """Those of ``records``, in order, that are known before ``until``; all where it is None."""
+    return [r for r in records if until is None or r.key.valid_from < until]
+
+
+def reaches(filled: datetime | None, until: datetime | None) -> bool:
+    """Whether a memory filled up to ``filled`` (None: with everything) holds all that is known before ``until`` (None: all)."""
+    return filled is None or (until is not None and until <= filled)
+
+
 def _document(document: Document, index: BenchmarkIndex, learner: Learner) -> FedRecord:
     assert document.time is not None  # an index holds no others
     at = document.time.instant

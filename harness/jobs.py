@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +23,8 @@ class CellSpec:
         kind: ``cells`` or ``memories``: the directory it is stored in, below the run directory.
         learns: whether this run commits what it learns (training, and ``memory=online``).
         starts_empty: whether it starts without a trained memory.
+        fed_until: records that become known then or later are not fed to a memory: no forecast that waits for it may know
+            them. None: all are. A smaller bound gives a prefix of the same log, so it is no part of what the memory is.
     """
 
     name: str
@@ -31,6 +34,7 @@ class CellSpec:
     kind: Literal["cells", "memories"] = "cells"
     learns: bool = False
     starts_empty: bool = True
+    fed_until: datetime | None = None
 
     @property
     def ingests(self) -> bool:
@@ -65,6 +69,16 @@ class Job:
     def plan(self) -> list[tuple[Catalyst, int]]:
         """The (catalyst, epoch) pairs to forecast."""
         return planned(self.benchmark, self.spec)
+
+    @property
+    def reads_until(self) -> datetime | None:
+        """No forecast of it knows a record that becomes known then or later; None where it may know all.
+
+        Without the strict gate a memory is read as it is in the end.
+        """
+        if self.spec.config.gate is not Gate.STRICT:
+            return None
+        return max(case.time.instant for case, _ in self.plan)
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,16 @@ class MemoryOp:
 
 
 class MemoryLog:
-    """Operations in commit order. Appending out of order is an error: a memory learns exactly in order."""
+    """Operations in commit order. Appending out of order is an error: a memory learns exactly in order.
+
+    Attributes:
+        ops: the operations.
+        filled_until: of a memory that was filled no further, all that was known before then is in it; None: all there is.
+    """
 
     def __init__(self, ops: Iterable[MemoryOp] = ()) -> None:
         self.ops: list[MemoryOp] = []
+        self.filled_until: datetime | None = None
         self._versions: dict[str, tuple[list[int], list[str | None]]] = {}
         self._live: dict[str | None, dict[str, str]] = {None: {}}
         self._records: set[str] = set()

@@ -45,8 +45,12 @@ def read_journal(path: Path) -> list[MemoryOp]:
 
 
 def write_memory(path: Path, log: MemoryLog) -> None:
-    """Export ``log`` as one Parquet file, its hash in the file's metadata."""
-    table = pa.Table.from_pylist(log.rows(), schema=MEMORY_SCHEMA.with_metadata({"log_sha256": log.sha256()}))
+    """Export ``log`` as one Parquet file, its hash and how far it was filled in the file's metadata."""
+    stated = {"log_sha256": log.sha256()}
+    if log.filled_until is not None:
+        stated["filled_until"] = log.filled_until.isoformat()
+    table = pa.Table.from_pylist(log.rows(), schema=MEMORY_SCHEMA.with_metadata(stated))
+    path.parent.mkdir(parents=True, exist_ok=True)  # a memory without a record has no journal yet
     temporary = path.with_name(f".{path.name}.tmp")
     pq.write_table(table, temporary, compression="zstd")
     temporary.replace(path)
@@ -65,8 +69,10 @@ def read_memory(path: Path) -> MemoryLog:
     if not set(MEMORY_SCHEMA.names) <= set(table.schema.names):
         raise DataError(f"{path}: not a memory file: it needs the columns {', '.join(MEMORY_SCHEMA.names)}")
     log = MemoryLog(ops_of(table.to_pylist()))
-    stated = (table.schema.metadata or {}).get(b"log_sha256", b"").decode()
-    if stated and stated != log.sha256():
+    stated = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    if "filled_until" in stated:
+        log.filled_until = datetime.fromisoformat(stated["filled_until"])
+    if stated.get("log_sha256", log.sha256()) != log.sha256():
         raise DataError(f"{path}: the operations do not match the hash stated in the file; it was altered or cut")
     return log
 
@@ -195,8 +201,9 @@ class MemoryActor:
         """See ``MemoryLog.incidents``."""
         return self._log.incidents()
 
-    async def export(self, path: str) -> None:
-        """Write memory.parquet."""
+    async def export(self, path: str, filled_until: datetime | None) -> None:
+        """Write memory.parquet; ``filled_until``: see ``MemoryLog``, None: as it was read from the trained memory."""
+        self._log.filled_until = filled_until or self._log.filled_until
         write_memory(Path(path), self._log)
 
     def _write(self, key: CommitKey, changes: Sequence[Change]) -> None:
@@ -250,8 +257,8 @@ class MemoryClient:
         counts: dict[str, int] = await unwrapped(self.actor.incidents.remote())
         return counts
 
-    async def export(self, path: Path) -> None:
-        await unwrapped(self.actor.export.remote(str(path)))
+    async def export(self, path: Path, filled_until: datetime | None) -> None:
+        await unwrapped(self.actor.export.remote(str(path), filled_until))
 
 
 def start_memory(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from harness.embed import Embedder
 from harness.errors import ConfigError
 from harness.evidence import EvidenceIndex, Gate
 from harness.gateway.budget import check_prices
+from harness.ingestion import reaches
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
+from harness.memory import MemoryLog
 from harness.memory_actor import read_memory
 from harness.method import Learner, Method
 from harness.records import PENDING, Benchmark, CaseSet
@@ -73,7 +77,7 @@ def make_jobs(configs: Sequence[CellConfig], warn: Callable[[str], None]) -> lis
     plan = _Plan(warn)
     for config in configs:
         plan.add(config)
-    return list(plan.jobs.values())
+    return _bounded(list(plan.jobs.values()))
 
 
 class _Plan:
@@ -86,6 +90,7 @@ class _Plan:
         self._contents: dict[tuple[int, bool], str] = {}
         self._trainings: dict[str, Job] = {}
         self._warned: set[str] = set()
+        self._files: dict[Path, MemoryLog] = {}
 
     def add(self, config: CellConfig) -> None:
         """The job of one configuration, unless it is there."""
@@ -111,6 +116,8 @@ class _Plan:
         job = Job(_widest(spec, self.jobs.get(spec.name)), benchmark, memory)
         if not job.plan:
             raise ConfigError(f"benchmark {config.benchmark.name}: no catalyst is left to forecast (all are dropped)")
+        if memory is not None and memory.file is not None:
+            _check_reach(job, memory.file, self._file(memory.file).filled_until)
         self.jobs[spec.name] = job
 
     def _benchmark(self, config: CellConfig) -> Benchmark:
@@ -149,7 +156,7 @@ class _Plan:
             return None, None
         if config.memory_file is not None:
             file = Path(config.memory_file).expanduser().absolute()
-            return TrainedMemory(None, file), read_memory(file).sha256()
+            return TrainedMemory(None, file), self._file(file).sha256()
         if learner.learns_from == "records":
             training = self._filling(config, benchmark, learner)
         elif benchmark.experience is not None:
@@ -157,6 +164,12 @@ class _Plan:
         else:
             return None, None  # it starts empty
         return TrainedMemory(training, None), digest(training.spec.identity)
+
+    def _file(self, path: Path) -> MemoryLog:
+        """A memory that someone shared, read once."""
+        if path not in self._files:
+            self._files[path] = read_memory(path)
+        return self._files[path]
 
     def _training(self, config: CellConfig, benchmark: Benchmark, experience: CaseSet, learner: Learner) -> Job:
         """The training of a memory on the experience split."""
@@ -199,6 +212,35 @@ class _Plan:
         if key not in self._contents:
             self._contents[key] = content_sha256(cases, benchmark.drop_copies, with_cases)
         return self._contents[key]
+
+
+def _bounded(jobs: Sequence[Job]) -> list[Job]:
+    """``jobs``, the fillings among their trainings bounded by the last forecast that reads them: no record after it is paid for."""
+    readers: defaultdict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        if job.memory and job.memory.training and job.memory.training.spec.ingests:
+            readers[job.memory.name].append(job)
+    fillings: dict[str, TrainedMemory] = {}
+    for name, some in readers.items():
+        ends = [end for job in some if (end := job.reads_until) is not None]
+        until = max(ends) if len(ends) == len(some) else None
+        memory = some[0].memory
+        assert memory is not None
+        assert memory.training is not None
+        spec = replace(memory.training.spec, fed_until=until)
+        fillings[name] = replace(memory, training=replace(memory.training, spec=spec))
+    return [replace(job, memory=fillings.get(job.memory.name, job.memory)) if job.memory else job for job in jobs]
+
+
+def _check_reach(job: Job, file: Path, filled: datetime | None) -> None:
+    """Raises ConfigError: the forecasts of ``job`` would miss records that the memory in ``file`` was not filled with."""
+    wanted = job.reads_until
+    if filled is not None and not reaches(filled, wanted):
+        need = f"up to {wanted.isoformat()}" if wanted else f"to the end, because of gate={job.spec.config.gate}"
+        raise ConfigError(
+            f"memory_file: {file} was filled up to {filled.isoformat()} only, and these forecasts need it {need}; "
+            "fill it further (without run.limit, or with a larger one), or set a smaller run.limit"
+        )
 
 
 def _widest(spec: CellSpec, other: Job | None) -> CellSpec:

@@ -63,7 +63,7 @@ class Worker:
                 chat=self._gateways[gateway] if gateway else None,
                 embed=self._embed(embedder) if embedder else no_embedder,
                 shared=self._shared_objects(spec),
-                memory=self._memory(spec, gateway, embedder, trained),
+                memory=self._memory(spec, gateway, embedder, trained, training),
             )
             run = CellRun(spec, index, services, self._run_dir.store(spec.kind, spec.name))
             self._runs[spec.name] = run
@@ -98,14 +98,24 @@ class Worker:
         return self._shared[scope]
 
     def _memory(
-        self, spec: CellSpec, gateway: str | None, embedder: str | None, trained: str | None
+        self,
+        spec: CellSpec,
+        gateway: str | None,
+        embedder: str | None,
+        trained: str | None,
+        training: CellResult | None,
     ) -> MemoryClient | None:
         learner = spec.method.learner()
         if learner is None or spec.config.memory == "none":
             return None
-        # A frozen memory is read by all cells of a benchmark through one actor; one that learns belongs to its cell.
+        # A frozen memory is read by all cells of a benchmark through one actor; one that learns belongs to its cell. On the
+        # same cluster, a memory that was since filled further has another actor.
         run = digest(str(self._run_dir.path))[:8]
-        name = f"{run}:{spec.name}" if spec.learns else f"{run}:{spec.config.benchmark.name}:{trained}"
+        name = (
+            f"{run}:{spec.name}"
+            if spec.learns
+            else f"{run}:{spec.config.benchmark.name}:{trained}:{training.n if training else 0}"
+        )
         journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
         chat = self._gateways[gateway] if gateway else None
         embed = self._embedders[embedder] if embedder else no_embedder

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ class LocalMemory(MemoryClient):
         counts: dict[str, int] = await self.actor.incidents()
         return counts
 
-    async def export(self, path: Path) -> None:
-        await self.actor.export(str(path))
+    async def export(self, path: Path, filled_until: datetime | None) -> None:
+        await self.actor.export(str(path), filled_until)
 
 
 def run_cells(configs: Sequence[CellConfig], scratch: Path, only: Sequence[str] | None = None) -> dict[str, list[Row]]:

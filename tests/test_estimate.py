@@ -72,6 +72,12 @@ def test_what_is_learned_follows_the_memory(tmp_path: Path) -> None:
     assert purposes(estimated(tmp_path, ("method=tiem", "memory=none")))["cells"] & {"distill", "stability"} == set()
 
 
+def test_a_question_to_an_agent_may_take_a_summary(tmp_path: Path) -> None:
+    """What a fork finds may fill its context: the calls of a forecast are as many kinds as those of a filling."""
+    kinds = {row.kind: row.purposes for row in estimated(tmp_path, ("method=memgpt", "run.limit=2", *PRICED)).rows}
+    assert {"memgpt_step", "memgpt_summary"} <= kinds["memories"].keys() & kinds["cells"].keys()
+
+
 def test_methods_without_calls_cost_nothing_and_unknown_prices_are_unknown(tmp_path: Path) -> None:
     found = estimated(tmp_path, ("method=majority",))
     assert (found.total.calls, found.total.cost_usd) == (Range(), Range())

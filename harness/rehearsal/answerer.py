@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.gateway.objects import find_objects
-from harness.rehearsal.material import Material, material
+from harness.rehearsal.keeping import decisions_on, facts_in, is_decision
+from harness.rehearsal.material import material
 
 VARIANTS = ("a", "b")
 _DEEPEST = 6
@@ -36,6 +37,7 @@ _END_HINTS = ("source", "target")
 
 _PHRASE_HINTS = ("relation",)
 _DATE_HINTS = ("date", "time", "day")
+_FACTS = "facts"
 _PAD = " and so on"
 
 
@@ -46,7 +48,7 @@ def answer(body: Mapping[str, Any], variant: str) -> str:
     prompt = "\n".join(_text(m.get("content")) for m in messages if m.get("role") == "user")
     seed = json.dumps([variant, messages, schema], sort_keys=True, default=str)
     rng = random.Random(int.from_bytes(hashlib.blake2b(seed.encode(errors="replace"), digest_size=8).digest()))
-    filler = _Filler(material(prompt), rng, schema or {})
+    filler = _Filler(prompt, rng, schema or {})
     if schema is not None:
         return json.dumps(filler.fill(schema, "", 0), ensure_ascii=False)
     prose = " ".join(filler.sentence() for _ in range(rng.randint(1, 3)))
@@ -67,7 +69,7 @@ def tool_call(body: Mapping[str, Any], variant: str) -> dict[str, Any] | None:
         return None
     tool = rng.choice(tools)
     parameters = tool.get("parameters") or {"type": "object"}
-    arguments = json.dumps(_Filler(material(prompt), rng, parameters).fill(parameters, "", 0), ensure_ascii=False)
+    arguments = json.dumps(_Filler(prompt, rng, parameters).fill(parameters, "", 0), ensure_ascii=False)
     return {
         "id": f"call_{digest.hex()}",
         "type": "function",
@@ -99,8 +101,9 @@ def _text(content: object) -> str:
 class _Filler:
     """Draws values for a schema, in the order of the schema."""
 
-    def __init__(self, stuff: Material, rng: random.Random, root: Mapping[str, Any]) -> None:
-        self._stuff = stuff
+    def __init__(self, prompt: str, rng: random.Random, root: Mapping[str, Any]) -> None:
+        self._prompt = prompt
+        self._stuff = material(prompt)
         self._rng = rng
         self._root = root
         self._given: list[str] = []
@@ -173,12 +176,24 @@ class _Filler:
         return {key: self.fill(properties.get(key, {}), key, depth + 1) for key in wanted}
 
     def _array(self, schema: Mapping[str, Any], key: str, depth: int) -> list[Any]:
+        kept = self._kept(schema.get("items", {}), key)
+        if kept is not None:
+            return kept
         least = int(schema.get("minItems", 0))
         most = int(schema.get("maxItems", max(3, least)))
         size = least if depth >= _DEEPEST else self._rng.randint(min(max(1, least), most), max(least, min(3, most)))
         items = [self.fill(schema.get("items", {}), key, depth + 1) for _ in range(size)]
         unique = list({json.dumps(item, sort_keys=True): item for item in items}.values())
         return unique if len(unique) >= least else items
+
+    def _kept(self, items: Mapping[str, Any], key: str) -> list[Any] | None:
+        """The list, where it asks for what the prompt's own text says, or for what becomes of notes on that; else None."""
+        options = [self._resolved(option) for option in items.get("anyOf", (items,))]
+        if any(map(is_decision, options)):
+            return decisions_on(self._prompt, self._rng)
+        if key == _FACTS and any(option.get("type") == "string" for option in options):
+            return facts_in(self._prompt) or None
+        return None
 
     def _pick(self, options: list[Any]) -> Any:
         if "positive" in options and "negative" in options:

@@ -40,17 +40,20 @@ class Material:
 def material(prompt: str) -> Material:
     """Take ``prompt`` (its first 8,000 characters) apart."""
     text = prompt[:_MOST]
-    broken = text
-    for mark in _BREAKS:
-        broken = broken.replace(mark, f"{mark.rstrip()}\n")
-    sentences = [s for line in broken.splitlines() if len(s := line.strip(" -*#\t")) > 8]
     return Material(
-        sentences=tuple(sentences) or (text.strip() or "nothing",),
+        sentences=tuple(sentences_of(text)) or (text.strip() or "nothing",),
         names=tuple(dict.fromkeys(_NAME.findall(text))) or ("it",),
         marks=tuple(dict.fromkeys(int(m) for m in _MARK.findall(text))),
         dates=tuple(dict.fromkeys(_DATE.findall(text))) or ("2020-01-01",),
         drift=_drift(text),
     )
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of ``text`` in order, those of a few letters left out."""
+    for mark in _BREAKS:
+        text = text.replace(mark, f"{mark.rstrip()}\n")
+    return [s for line in text.splitlines() if len(s := line.strip(" -*#\t")) > 8]
 
 
 def _drift(text: str) -> int:

@@ -169,7 +169,8 @@ class Mem0(RecordMemory):
             if memory.origin.admitted(gate, decision, question.catalyst_id)
         }
         await self.vectors.fetch([m.text for m in memories.values()], tools.embed)
-        best = search(memories, question.vector, self.vectors, len(memories))
+        limit = question.top_k if question.scope == "global" else len(memories)  # scopes are told apart after ranking
+        best = search(memories, question.vector, self.vectors, limit)
         return tuple(Hit(name, memories[name], score) for name, score in chosen(best, memories, question))
 
 

@@ -123,13 +123,15 @@ class MemGPT(RecordMemory):
         ]
 
     def expected_reading(self, case: Catalyst, ctx: Context, survey: Survey) -> list[Expected]:
-        """Up to so many steps of the fork, and the vectors of what it searches for."""
+        """Up to so many steps of the fork, a summary where these fill its context, and the vectors of what it searches for."""
         if not survey.remembers:
             return []
         calls, key = Range(1, self.forecast_steps), key_of(survey.cell, case.catalyst_id, "memgpt_step")
         query = tokens_of(retrieval_query(case, ctx.evidence))
+        summary, summaries = key_of(survey.cell, case.catalyst_id, "memgpt_summary"), Range(0, self.forecast_steps / 4)
         return [
             Expected.each("memgpt_step", "forecast", key, calls, query + Range(self._frame.low, self.window), _SAID),
+            Expected.each("memgpt_summary", "forecast", summary, summaries, Range(500, self.window), _SAID),
             Expected("embed", "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
         ]
 

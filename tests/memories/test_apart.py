@@ -14,8 +14,6 @@ from tests.memories.test_truncation import METHODS, case_of
 from tests.memories.world import both, job_of, planted, small
 from tests.support import run_jobs
 
-pytestmark = pytest.mark.usefixtures("faithful")
-
 CANARY = "Zanzibar Zeppelin Works"
 SAID = f"{CANARY} wins an order. {CANARY} raises its guidance. {CANARY} expects profit to grow."
 

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,16 +15,18 @@ import pytest
 
 from harness.calls import no_embedder
 from harness.cell import CellRun, Services, shared_objects
-from harness.errors import CallFailed, HarnessError
+from harness.errors import CallFailed, ConfigError, HarnessError
+from harness.estimate import estimate
+from harness.gateway.cache import Payment, ReplyCache
 from harness.gateway.result import Stopped
 from harness.ingestion import fed_records
-from harness.jobs import BenchmarkIndex, CellResult, CellSpec
+from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Job
 from harness.memory import Change, MemoryLog, State
-from harness.memory_actor import MemoryActor
+from harness.memory_actor import MemoryActor, read_memory, write_memory
 from harness.method import FedRecord, Tools
 from harness.plan import make_jobs
-from harness.records import Document, ResolvedCase
-from harness.store import CellStore
+from harness.records import DROPPED, Document, ResolvedCase
+from harness.store import CellStore, RunDirectory, write_json
 from methods.record_memory import RecordMemory
 from tests.memories.world import with_documents
 from tests.support import LocalMemory, benchmark_of, config_of
@@ -71,9 +74,14 @@ class Chaining(RecordMemory):
 
 
 def fill(
-    directory: Path, width: int = 8, seed: int = 0, stop_after: int | None = None, **knobs: Any
+    directory: Path,
+    width: int = 8,
+    seed: int = 0,
+    stop_after: int | None = None,
+    until: datetime | None = None,
+    **knobs: Any,
 ) -> tuple[CellResult, MemoryLog]:
-    """Fill a memory with the sample; (how it ended, its log)."""
+    """Fill a memory with the sample, with what is known before ``until``; (how it ended, its log)."""
 
     async def run() -> tuple[CellResult, MemoryLog]:
         DELAYS.seed(seed)
@@ -82,7 +90,7 @@ def fill(
         services = Services(None, no_embedder, shared_objects(directory / "artefacts"), LocalMemory(actor))
         backbone = CONFIG.backbone.model_copy(update={"max_in_flight": width})
         config = CONFIG.model_copy(update={"backbone": backbone})
-        spec = CellSpec("filling", config, {}, method, kind="memories", learns=True)
+        spec = CellSpec("filling", config, {}, method, kind="memories", learns=True, fed_until=until)
         cell = CellRun(spec, INDEX, services, CellStore(directory))
         task = asyncio.create_task(cell.run())
         while stop_after is not None and sum(cell.progress.done.values()) < stop_after and not task.done():
@@ -154,6 +162,33 @@ def test_a_record_that_cannot_be_learned_ends_the_run_and_the_next_goes_on(
     assert fill(tmp_path, 8, 10)[1].sha256() == alone.sha256()
 
 
+def test_a_memory_is_filled_no_further_than_it_is_read_and_further_later(tmp_path: Path, alone: MemoryLog) -> None:
+    until = alone.ops[len(alone.ops) // 2].key.valid_from
+    result, short = fill(tmp_path, until=until)
+    assert result.status == "complete"
+    assert short.ops == [op for op in alone.ops if op.key.valid_from < until], "not a prefix of the whole log"
+    assert read_memory(tmp_path / "memory.parquet").filled_until == until
+    again, whole = fill(tmp_path)
+    assert again.resumed == result.n
+    assert whole.sha256() == alone.sha256()
+    assert read_memory(tmp_path / "memory.parquet").filled_until is None
+    fewer, still_whole = fill(tmp_path, until=until)
+    assert (fewer.n, still_whole.sha256()) == (result.n, alone.sha256()), "what is on file stays"
+    assert read_memory(tmp_path / "memory.parquet").filled_until is None
+
+
+def test_a_memory_may_be_read_before_there_is_a_record(tmp_path: Path, alone: MemoryLog) -> None:
+    result, log = fill(tmp_path / "new", until=alone.ops[0].key.valid_from)
+    assert (result.status, result.n, log.ops) == ("complete", 0, [])
+    assert len(read_memory(tmp_path / "new" / "memory.parquet")) == 0
+
+
+def test_a_filling_that_was_stopped_says_how_far_it_came(tmp_path: Path) -> None:
+    _, log = fill(tmp_path, stop_after=5)
+    (next_one,) = records(online=True)[len({op.key.record_id for op in log.ops}) :][:1]
+    assert read_memory(tmp_path / "memory.parquet").filled_until == next_one.key.valid_from
+
+
 def test_records_applied_out_of_order_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted violation: records in the order of their names."""
     monkeypatch.setattr(
@@ -193,6 +228,59 @@ def test_what_is_left_out_is_counted() -> None:
     fed, left_out = fed_records(BenchmarkIndex.of(bench), Chaining(name="chaining"), True, False)
     assert "untimed" not in {r.key.record_id for r in fed}
     assert left_out["documents without a time"] == 1
+
+
+def filling_of(*commands: tuple[str, ...]) -> Job:
+    """The one filling that cells with these overrides wait for."""
+    jobs = make_jobs([config_of("method=mem0", "benchmark=sample", *c) for c in commands], lambda text: None)
+    (found,) = {id(j.memory.training): j.memory.training for j in jobs if j.memory and j.memory.training}.values()
+    return found
+
+
+def test_the_last_forecast_that_reads_a_memory_bounds_it() -> None:
+    cases = [c for c in SAMPLE.evaluation.catalysts if SAMPLE.evaluation.outcomes[c.catalyst_id].label != DROPPED]
+    ends = {n: max(c.time.instant for c in cases[:n]) for n in (2, 5, len(cases))}
+    assert filling_of(("run.limit=2",)).spec.fed_until == ends[2]
+    assert filling_of(("run.limit=2",), ("run.limit=5", "run.seed=1")).spec.fed_until == ends[5]
+    assert filling_of(("run.limit=2",), ()).spec.fed_until == ends[len(cases)]
+    for gate in ("paper", "off"):
+        assert filling_of(("run.limit=2",), ("run.limit=2", f"gate={gate}")).spec.fed_until is None, gate
+
+
+def test_a_memory_filled_for_few_forecasts_is_still_to_be_paid_for_more(tmp_path: Path) -> None:
+    """What is left is nothing for those that it was filled for, and something for those after them."""
+    directory = RunDirectory(tmp_path)
+    filling = filling_of(("run.limit=2",)).spec
+    assert filling.fed_until is not None
+    done = {"status": "complete", "memory_filled_until": filling.fed_until.isoformat()}
+    write_json(directory.store("memories", filling.name).directory / "cell.json", done)
+
+    async def pay() -> None:
+        cache = ReplyCache(directory.cache / "replies-rehearsal.sqlite")
+        when = "2026-03-01T00:00:00+00:00"
+        await cache.put(None, [Payment("r", when, filling.name, "mem0_facts", "memory", "m", "ok", 400, 0, 50, 0, 0.0)])
+        cache.close()
+
+    asyncio.run(pay())
+    left = {}
+    for limit in (2, 5):
+        jobs = make_jobs([config_of("method=mem0", "benchmark=sample", f"run.limit={limit}")], lambda text: None)
+        (bill,) = (row.remaining for row in estimate(jobs, directory).rows if row.cell == filling.name)
+        left[limit] = bill is not None and bill.calls.high > 0
+    assert left == {2: False, 5: True}
+
+
+def test_a_shared_memory_that_does_not_reach_far_enough_is_refused(tmp_path: Path) -> None:
+    """The planted violation: forecasts after the end of a filling would silently miss what became known in between."""
+    file = tmp_path / "memory.parquet"
+    log = MemoryLog()
+    log.filled_until = filling_of(("run.limit=2",)).spec.fed_until
+    write_memory(file, log)
+    here = ("method=mem0", "benchmark=sample", f"memory_file='{file}'")
+    make_jobs([config_of(*here, "run.limit=2")], lambda text: None)
+    for more in (("run.limit=5",), ("run.limit=2", "gate=off")):
+        with pytest.raises(ConfigError, match=r"filled up to .* only"):
+            make_jobs([config_of(*here, *more)], lambda text: None)
 
 
 def training_of(*overrides: str) -> str:

@@ -14,8 +14,6 @@ from harness.records import Catalyst
 from methods.fed import Origin
 from tests.memories.world import both, cut, job_of, log_of, planted, planted_at, prompt, ran, small
 
-pytestmark = pytest.mark.usefixtures("faithful")
-
 METHODS = ("mem0", "a_mem", "memgpt")
 ALL = ("context.budget=native", "method.native_tokens=1000000")
 READS = {"mem0": ("method.top_k=1000", *ALL), "a_mem": ("method.retrieve_k=1000", *ALL), "memgpt": ALL}
@@ -139,6 +137,20 @@ def test_under_the_paper_gate_what_later_records_shaped_is_left_out(method: str,
     command = (f"method={method}", *READS[method], "benchmark=sample", "gate=paper")
     whole = prompt(tmp_path / "whole", small(case), case, *command)
     assert prompt(tmp_path / "cut", both(small(case), cut(case)), case, *command) != whole
+
+
+def test_under_the_paper_gate_the_agent_has_no_working_context_that_later_records_shaped(tmp_path: Path) -> None:
+    """Its messages and passages of before T are seen under either gate; its blocks as they are in the end are not."""
+    case = case_of(("benchmark=sample",))
+    seen = {}
+    for gate in ("strict", "paper"):
+        command = ("method=memgpt", *READS["memgpt"], "benchmark=sample", f"gate={gate}")
+        prompt(tmp_path / gate, small(case), case, *command)
+        seen[gate] = {name.split(":")[0] for name in shown(tmp_path / gate)}
+    assert "core" in seen["strict"]
+    assert "core" not in seen["paper"]
+    assert seen["paper"] <= {"message", "passage"}
+    assert seen["paper"]
 
 
 @pytest.mark.parametrize("method", METHODS)

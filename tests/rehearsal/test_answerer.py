@@ -133,3 +133,36 @@ def test_of_alternatives_one_that_says_something_is_taken() -> None:
     for number in range(20):
         body = {"messages": [{"role": "user", "content": f"Order {number} comes in."}], "response_format": asked}
         assert all(isinstance(fact, str) for fact in json.loads(answer(body, "a"))["facts"])
+
+
+def test_facts_are_what_the_quoted_user_says() -> None:
+    """The first three sentences and the last, whatever stands around them, in either form that a schema allows."""
+    fact = {"type": "object", "properties": {"fact": {"type": "string"}}, "required": ["fact"]}
+    for items in ({"type": "string"}, {"anyOf": [{"type": "string"}, fact]}):
+        schema = {"type": "object", "properties": {"facts": {"type": "array", "items": items}}, "required": ["facts"]}
+        said = "Acme wins an order. It is large. 贵州茅台业绩增长超预期。Nobody knew. Profit will grow."
+        text = f"Write down what is stated.\n\n## Record\nuser: {said}\n\nReply with JSON and nothing else."
+        for variant in ("a", "b"):
+            made = json.loads(answer(body(text, schema), variant))
+            assert made == {
+                "facts": ["Acme wins an order.", "It is large.", "贵州茅台业绩增长超预期。", "Profit will grow."]
+            }
+
+
+def test_decisions_keep_every_new_note() -> None:
+    """Each new note is there after the decisions, or was there before; numbers that are changed exist."""
+    event = {"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]}
+    text = {"type": "string"}
+    decision = {"type": "object", "properties": {"id": text, "text": text, "event": event}}
+    schema = {"type": "object", "properties": {"memory": {"type": "array", "items": decision}}}
+    seen = set()
+    for number in range(40):
+        prompt = f"Decide:\n- ADD: new.\n\n## On file\n[0] Old one.\n[1] Old two.\n\n## New\n- Old two.\n- Order {number}.\n\nReply."
+        made = json.loads(answer(body(prompt, schema), "a"))["memory"]
+        assert made[0] == {"id": "1", "text": "Old two.", "event": "NONE"}
+        assert [d["text"] for d in made if d["event"] in ("ADD", "UPDATE")] == [f"Order {number}."]
+        assert {d["id"] for d in made if d["event"] in ("UPDATE", "DELETE")} <= {"0", "1"}
+        seen |= {d["event"] for d in made}
+    assert seen == {"ADD", "UPDATE", "DELETE", "NONE"}
+    empty = "Decide.\n\n## On file\nNothing yet.\n\n## New\n- Order.\n\nReply."
+    assert [d["event"] for d in json.loads(answer(body(empty, schema), "a"))["memory"]] == ["ADD"]
