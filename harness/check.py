@@ -32,6 +32,7 @@ _REMEDIES = {
     "max_tokens": "set the other backbone.token_param",
     "temperature": "set backbone.supports_temperature=false",
     "nothing answers": "start the server, or set backbone.base_url",
+    "Check the key": "put a valid key into that variable, or name another in backbone.api_key_env",
 }
 """What a provider's message names, and what to do about it."""
 _SCHEMA = {
