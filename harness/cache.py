@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import ConfigError, DataError, HarnessError
-from harness.gateway.cache import unpack
+from harness.gateway.packing import Unpack, unpacker
 from harness.ledger import ledger, read_payments, usd
 from harness.listing import listing
 from harness.store import RunDirectory
@@ -91,15 +91,16 @@ def verify(store: Path) -> Iterator[Damage]:
                 if line != "ok":
                     yield Damage(store, "-", f"SQLite: {line}")
             known = {key for (key,) in db.execute("SELECT request_sha256 FROM replies")}
+            unpack = unpacker(db)
             for row in db.execute(f"SELECT {', '.join(COLUMNS)} FROM replies ORDER BY rowid"):
-                what = _wrong_with(row, known)
+                what = _wrong_with(row, known, unpack)
                 if what is not None:
                     yield Damage(store, str(row[0]), what)
         except sqlite3.DatabaseError as error:
             yield Damage(store, "-", f"SQLite: {error}; rows from here on cannot be read")
 
 
-def _wrong_with(row: tuple[Any, ...], known: set[str]) -> str | None:
+def _wrong_with(row: tuple[Any, ...], known: set[str], unpack: Unpack) -> str | None:
     key, _, _, request, reply, answered_by = row
     try:
         text = unpack(request)
@@ -147,6 +148,7 @@ def export(stores: Sequence[Path], to: Path) -> int:
 
 def _batches(store: Path) -> Iterator[list[dict[str, str | None]]]:
     with closing(_opened(store)) as db:
+        unpack = unpacker(db)
         cursor = db.execute(f"SELECT {', '.join(COLUMNS)} FROM replies ORDER BY rowid")
         while rows := cursor.fetchmany(_BATCH):
             yield [

@@ -32,6 +32,7 @@ _REMEDIES = {
     "max_tokens": "set the other backbone.token_param",
     "temperature": "set backbone.supports_temperature=false",
     "nothing answers": "start the server, or set backbone.base_url",
+    "Check the key": "put a valid key into that variable, or name another in backbone.api_key_env",
 }
 """What a provider's message names, and what to do about it."""
 _SCHEMA = {
@@ -211,7 +212,7 @@ def of_ray(cluster: ClusterSettings) -> Finding:
         if fresh:
             start_ray(cluster.address, cluster.object_store_mb)
         has: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except HarnessError as error:
         return Finding(
             "Ray", False, f"{where} does not start: {error}", "check cluster.address and cluster.object_store_mb"
         )

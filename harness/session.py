@@ -21,6 +21,7 @@ import ray
 
 from harness.cell import Progress
 from harness.config import ClusterSettings, digest
+from harness.errors import HarnessError
 from harness.gateway.actor import SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
@@ -34,16 +35,31 @@ from harness.worker import Worker
 
 POLL_SECONDS = 0.5
 TELL_AGAIN_SECONDS = 30.0
+CLOSE_SECONDS = 30.0
 
 
 def start_ray(address: str | None, object_store_mb: int) -> None:
-    """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports."""
+    """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports.
+
+    Raises:
+        HarnessError: it does not come up: a machine that is too busy, or no cluster there.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     local: dict[str, Any] = (
         {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
     )
-    ray.init(address=address or "local", namespace="harness", log_to_driver=False, logging_level=logging.ERROR, **local)
+    try:
+        ray.init(
+            address=address or "local", namespace="harness", log_to_driver=False, logging_level=logging.ERROR, **local
+        )
+    except Exception as error:  # what Ray raises here has no common type
+        ray.shutdown()
+        where = f"there is no Ray cluster at cluster.address={address}" if address else "Ray did not start"
+        advice = (
+            "check the address" if address else "wait until the machine is less busy, and look at free memory and disk"
+        )
+        raise HarnessError(f"{where} ({error}); {advice}") from error
 
 
 class Session:
@@ -108,7 +124,9 @@ class Session:
                 pending[reference] = job
                 if job.spec.kind == "memories":
                     trained[job.spec.name] = reference
-            return self._join(pending, workers)
+            results = self._join(pending, workers)
+            self._close_gateways()
+            return results
 
     def _trained_path(self, memory: TrainedMemory) -> Path:
         if memory.training is None:
@@ -186,6 +204,12 @@ class Session:
             worker.stop.remote()
         for actor in {gateway.actor for gateway in self._gateways.values()}:
             actor.stop.remote()
+
+    def _close_gateways(self) -> None:
+        """Let every store of replies become one whole file. One that cannot now does when it is next opened and closed."""
+        closing = [actor.close.remote() for actor in {gateway.actor for gateway in self._gateways.values()}]
+        if closing:
+            ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
 
     def _start_gateways(self, jobs: Sequence[Job]) -> None:
         """One actor for all backbones at the same URL, model and key: a provider's limits are for these three."""

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import sqlite3
+import zlib
 from datetime import date
 from pathlib import Path
 
@@ -14,8 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import cache as command
-from harness.gateway.cache import CachedReply, ReplyCache, pack
+from harness.gateway.cache import CachedReply, ReplyCache
 from harness.store import RunDirectory
+
+
+def pack(text: str) -> bytes:
+    return zlib.compress(text.encode())
+
 
 REPLY = '{"choices": [{"message": {"content": "好"}}]}'
 

@@ -62,6 +62,16 @@ def test_a_refusal_comes_with_what_to_do(tmp_path: Path, message: str, remedy: s
     assert remedy in str(found.remedy)
 
 
+def test_a_refused_key_comes_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "wrong")
+    (found,), _ = called(
+        tmp_path, [(401, {"error": {"message": "Incorrect API key provided"}}, {})], api_key_env="A_KEY"
+    )
+    assert not found.ok
+    assert "401: Incorrect API key provided" in found.found
+    assert "backbone.api_key_env" in str(found.remedy)
+
+
 def test_a_model_that_ignores_the_schema_is_asked_once(tmp_path: Path) -> None:
     found, seen = called(tmp_path, [chat_reply("Yes, of course.", usage=USED)])
     assert (found[-1].ok, len(seen)) == (False, 1)

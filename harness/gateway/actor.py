@@ -30,9 +30,10 @@ class GatewayActor(Mailbox):
         from harness.gateway.core import Gateway  # the HTTP client is loaded where it is used, not by the driver
 
         limiter = Limiter.of([endpoint for endpoint, _ in backbones])
+        self._caches = [ReplyCache(path) for _, path in backbones]
         self._gateways = [
-            Gateway(endpoint, ReplyCache(cache_path), budget=budget, limiter=limiter)
-            for endpoint, cache_path in backbones
+            Gateway(endpoint, cache, budget=budget, limiter=limiter)
+            for (endpoint, _), cache in zip(backbones, self._caches, strict=True)
         ]
 
     async def complete(self, which: int, request: ChatRequest) -> Completion:
@@ -50,6 +51,12 @@ class GatewayActor(Mailbox):
 
     async def stop(self) -> None:
         await asyncio.gather(*(gateway.stop() for gateway in self._gateways))
+
+    async def close(self) -> None:
+        """Stop, and leave every store as one whole file. Nothing can be asked afterwards."""
+        await asyncio.gather(*(gateway.close() for gateway in self._gateways))
+        for cache in self._caches:
+            cache.close()
 
 
 def start_gateways(backbones: Sequence[tuple[Endpoint, Path]], budget: Purse | None = None) -> list[GatewayClient]:

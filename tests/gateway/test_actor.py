@@ -17,6 +17,7 @@ from harness.gateway.result import Stopped
 from harness.gateway.settings import Endpoint
 from harness.records import Status
 from harness.rehearsal import RehearsalServer, start_rehearsal
+from harness.remote import unwrapped
 from tests.gateway.conftest import ask
 
 pytestmark = pytest.mark.slow
@@ -43,8 +44,10 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
         await client.stop()
         with pytest.raises(Stopped, match="no new calls"):
             await client.complete(ask("new"))
+        await unwrapped(client.actor.close.remote())
 
     asyncio.run(rest())
+    assert [path.name for path in tmp_path.iterdir()] == ["replies.sqlite"], "a closed store is one whole file"
 
 
 def test_a_missing_key_is_found_before_the_actor_starts(ray_session: Any, tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import random
 import signal
 import sqlite3
+import string
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.gateway.cache import CachedReply, CacheError, ReplyCache
+from harness.gateway.cache import CachedReply, CacheError, Payment, ReplyCache
 
 
 def row(number: int, text: str = "reply") -> CachedReply:
@@ -103,6 +106,31 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     path.write_text("not a database, by far" * 100)
     with pytest.raises(CacheError, match=r"r\.sqlite"):
         ReplyCache(path)
+
+
+def test_bytes_written_are_a_few_times_the_replies(tmp_path: Path) -> None:
+    """One row a commit, the worst case; prompts of 4 KB, replies of 1 KB. All that is written goes through the WAL, then the file."""
+    path, rng, n = tmp_path / "r.sqlite", random.Random(1), 120
+    words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randrange(2, 9))) for _ in range(3000)]
+    instruction = " ".join(rng.choices(words, k=250))
+    cache, replies = ReplyCache(path), 0
+
+    async def fill() -> None:
+        nonlocal replies
+        for _ in range(n):
+            request = f"{instruction} {' '.join(rng.choices(words, k=400))}"
+            reply = " ".join(rng.choices(words, k=160))
+            key = hashlib.sha256(request.encode()).hexdigest()
+            paid = Payment(key, "now", "cell", "forecast", "forecast", "model", "ok", 900, 0, 200, 0, None)
+            await cache.put(CachedReply(key, "e", "now", request, reply), [paid])
+            replies += len(reply)
+
+    asyncio.run(fill())
+    logged = path.with_name("r.sqlite-wal").stat().st_size
+    cache.close()
+    assert replies / n == pytest.approx(1000, rel=0.1)
+    assert logged + path.stat().st_size < 8.5 * replies
+    assert not path.with_name("r.sqlite-wal").exists(), "a closed store is one file"
 
 
 def test_wal(tmp_path: Path) -> None:

@@ -1,0 +1,27 @@
+"""The session of a run: what keeps it from starting is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import ray
+
+from harness.errors import HarnessError
+from harness.session import start_ray
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [(None, r"Ray did not start \(timed out\); wait"), ("10.0.0.9:6379", r"cluster\.address=10\.0\.0\.9:6379")],
+)
+def test_a_session_that_does_not_come_up_is_said(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, said: str
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise Exception("timed out")  # as Ray does
+
+    monkeypatch.setattr(ray, "init", refuse)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with pytest.raises(HarnessError, match=said):
+        start_ray(address, 256)
