@@ -27,7 +27,7 @@ USABLE = 0.95
 _MOST_NAMED = 40
 _LONGEST_REPLY = 4_000
 _RATE_SAMPLE = 200
-_CAPITALS = 1.25
+_CAPITALS = 1.15
 """Tokens of a row of a graph for those of as much plain text, at most: its names stand in capitals."""
 
 
@@ -37,7 +37,7 @@ class Units:
 
     Attributes:
         records: each once.
-        rate: their tokens a character.
+        rate: tokens a character, of the tenth with the fewest to the tenth with the most: a corpus may have two languages.
         key: of what is built from them, as of all decisions.
     """
 
@@ -56,9 +56,8 @@ class Units:
         ends = {case.time.date_only: case for case in ordered}.values()
         found = {r.item_id: r for case in [*ordered[:1], *ends] for r in feed(survey.context(case))}
         records = tuple(sorted(found.values(), key=lambda r: (r.instant, r.item_id)))
-        rate = tokens_a_char(r.text for r in records[:: max(1, len(records) // _RATE_SAMPLE)])
         gates = {survey.context(case).gate for case in ordered[:1]}
-        return cls(records, rate, key_of(*gates, *(r.text for r in records)))
+        return cls(records, _rate(records), key_of(*gates, *(r.text for r in records)))
 
     def known(self, ctx: Context) -> int:
         """How many the graph as of ``ctx`` holds (where T is a whole day, with those of that day's hours)."""
@@ -75,6 +74,15 @@ class Units:
         """Characters of the shortest and of the longest tenth of the units that are known."""
         short, long = np.quantile([len(r.text) for r in self.records[: self.known(ctx)]], [0.1, 0.9])
         return float(short), float(long)
+
+
+def _rate(records: Sequence[Record]) -> Range:
+    sample = records[:: max(1, len(records) // _RATE_SAMPLE)]
+    if not sample:
+        return tokens_a_char(())
+    rates = [size_of(r.text) * (1 / len(r.text)) for r in sample]
+    low, high = np.quantile([r.low for r in rates], 0.1), np.quantile([r.high for r in rates], 0.9)
+    return Range(float(low), float(high))
 
 
 @lru_cache(maxsize=50_000)
@@ -94,8 +102,8 @@ def named(size: Range) -> Range:
 
 
 def told(size: Range) -> Range:
-    """Tokens of one reply about a unit of ``size`` tokens: from empty lists to its text four times over, as descriptions."""
-    return Range(10, min(_LONGEST_REPLY, 300 + 4 * size.high))
+    """Tokens of one reply about a unit of ``size`` tokens: from empty lists to its text three times over, as descriptions."""
+    return Range(10, min(_LONGEST_REPLY, 250 + 3 * size.high))
 
 
 def mentions(units: Sequence[Record]) -> Range:

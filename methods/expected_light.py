@@ -12,7 +12,7 @@ from methods.feed import Record
 from methods.graph_reading import DONE, GLEAN, ROUNDS, SUMMARISE, Form
 from methods.prefix_log import feed_as_of
 
-SUMMARISED = 0.15
+SUMMARISED = 0.08
 """Share of the mentions that come to a description so long that it is summarised (again), at most; of few texts none does."""
 _TURN = Range(10, 28)
 """Tokens around a reply and around what the user says next, that word included."""

@@ -22,12 +22,12 @@ from methods.graphrag.extraction import EXTRACT, GLEAN, SYSTEM
 from methods.graphrag.index import MERGE, MERGE_SYSTEM, grid_point
 from methods.graphrag.settings import IndexSettings, SearchSettings
 
-MERGED = Range(0.03, 0.5)
-_MERGE_INPUT = Range(10, 1_500)
+MERGED = Range(0.03, 0.15)
+_MERGE_INPUT = Range(10, 800)
 """Tokens of the descriptions in one merging question: two short ones, or those of a name often mentioned."""
-_REPORTS = 12
+_REPORTS = 6
 _CROWD = 4
-_REPORT_INPUT = Range(60, 5_000)
+_REPORT_INPUT = Range(60, 3_000)
 _REPORT = Range(40, 1_500)
 _POINTS, _ANSWER = Range(10, 1_300), Range(20, 2_700)
 _ENTITY = 350
