@@ -151,7 +151,7 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
             feed_cases=config.feed == "docs+cases",
             context_chars=limit,
             rng=np.random.default_rng(0),
-            warn=lambda text: None,
+            warn=lambda what, detail="", /: None,
         )
 
     learned = cases if spec.learns else []
