@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from harness.expected import ZERO, Expected, Range, Survey
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from harness.tokens import count_tokens
 from methods import forecasting
 from methods.asking import Asker, json_object
 from methods.base import BaseMethod, render
-from methods.expected_graphs import Units, frame, queries, questions, vectors
+from methods.expected_graphs import Units, frame, queries, questions, size_of, vectors
 from methods.feed import Record, retrieval_query, shown_already
 from methods.hipporag import expected, openie, search
 from methods.hipporag.graph import Version, pagerank
@@ -70,15 +70,21 @@ class _HippoRAG(BaseMethod):
         return await forecasting.ask(case, ctx, context=self._shown(visible.records, scores, ctx))
 
     async def expected(self, survey: Survey) -> list[Expected]:
-        """Exactly two calls a passage that some decision reaches, the question, the forecast; vectors of what is said and asked."""
+        """Exactly two calls a passage that some decision reaches, the question, the forecast; vectors of what is said and asked.
+
+        Version 1 compares passages themselves only where it has no entity to start from.
+        """
         units = Units.of(survey, records_to_build_on)
         read = expected.extraction(units)
-        said = sum((one.tokens_out for one in read), ZERO)
+        texts = [*queries(survey), *(unit.embedded for unit in units.records)]
+        more = 2 * sum(one.tokens_out.high for one in read)
+        if self.version is Version.V1:
+            more, texts = more + sum(size_of(text).high for text in texts), []
         return [
             *read,
             *self._expected_questions(survey, units),
             *await expected.forecast_calls(survey, units, self.passages, self.native_tokens),
-            *vectors(survey, [*queries(survey), *(unit.embedded for unit in units.records)], Range(0, 2 * said.high)),
+            *vectors(survey, texts, Range(0, more)),
         ]
 
     @abstractmethod
