@@ -52,12 +52,23 @@ def reading(units: Units, form: Form[Any]) -> list[Expected]:
     return found
 
 
-def summaries(units: Units, tokens: int, kinds: int) -> list[Expected]:
-    """Descriptions of ``tokens`` tokens and up to as many more; ``kinds``: whether relations have descriptions too (2) or not (1)."""
+def summaries(units: Units, form: Form[Any], kinds: int) -> list[Expected]:
+    """Descriptions of the length at which they are summarised, up to about twice that.
+
+    ``kinds``: whether relations have descriptions too (2) or not (1).
+    """
+    tokens = form.summary_tokens
     calls = Range(0, SUMMARISED * kinds * mentions(units.records).high)
     one = frame(render(SUMMARISE, tokens=tokens), "") + Range(0.7 * tokens, 2.2 * tokens)
     return [
-        Expected.each("summarise", "build", key_of(SUMMARISE, tokens, kinds, units.key), calls, one, Range(10, tokens))
+        Expected.each(
+            "summarise",
+            "build",
+            key_of(SUMMARISE, tokens, form.instructions, form.gleanings, units.key),
+            calls,
+            one,
+            Range(10, tokens),
+        )
     ]
 
 

@@ -118,7 +118,7 @@ class GraphMethod(BaseMethod):
 
         return [
             *expected_light.reading(units, form),
-            *expected_light.summaries(units, self.summary_tokens, kinds),
+            *expected_light.summaries(units, form, kinds),
             *asked,
             *await forecasts(survey, context),
             *vectors(survey, (), expected_light.embedded(units, self.summary_tokens, 2)),

@@ -59,7 +59,7 @@ def merges(units: Units, settings: IndexSettings, share: Range) -> list[Expected
     named = mentions(units.records)
     head = frame(render(MERGE_SYSTEM), render(MERGE, name="", descriptions=(), words=settings.description_words))
     words = Range(10, min(1.5 * settings.description_words, 300))
-    key = key_of(MERGE, settings.model_dump_json(), units.key)
+    key = key_of(MERGE, share, settings.model_dump_json(), units.key)
     calls = share * Range(named.low, 2 * named.high)
     return [Expected.each("merge_descriptions", "build", key, calls, head + _MERGE_INPUT + Range(2, 30), words)]
 
@@ -68,13 +68,14 @@ def on_demand(survey: Survey, units: Units, settings: IndexSettings, grid: str) 
     """Reports that local search needs: at a point of the grid, so many a decision, and no more than there are communities."""
     asking = Counter(_close(survey.context(case), grid) for case, _ in survey.cases)
     high = sum(min(_REPORTS * times, _communities(units, close).high) for close, times in asking.items())
-    return _reports(units, settings, Range(0, high))
+    return _reports(settings, Range(0, high), key_of("on demand", grid, units.key))
 
 
 def all_of_level(survey: Survey, units: Units, settings: IndexSettings, grid: str) -> list[Expected]:
     """Reports that global search needs: every community of every point of the grid, less what did not change."""
     closes = {_close(survey.context(case), grid) for case, _ in survey.cases}
-    return _reports(units, settings, sum((_communities(units, close) for close in closes), ZERO))
+    calls = sum((_communities(units, close) for close in closes), ZERO)
+    return _reports(settings, calls, key_of("all", grid, units.key))
 
 
 def global_search(
@@ -113,20 +114,12 @@ def embedded(units: Units) -> Range:
     return Range(0, mentions(units.records).high * _ENTITY)
 
 
-def _reports(units: Units, settings: IndexSettings, calls: Range) -> list[Expected]:
+def _reports(settings: IndexSettings, calls: Range, what: str) -> list[Expected]:
     head = frame(render(reports.SYSTEM), render(reports.REPORT, tables="", words=settings.report_words))
     tables_in = Range(_REPORT_INPUT.low, min(_REPORT_INPUT.high, settings.report_tokens))
     out = Range(_REPORT.low, min(_REPORT.high, 1.5 * settings.report_words))
-    return [
-        Expected.each(
-            "report",
-            "build",
-            key_of(reports.REPORT, settings.model_dump_json(), units.key),
-            calls,
-            head + tables_in,
-            out,
-        )
-    ]
+    key = key_of(reports.REPORT, settings.model_dump_json(), what)
+    return [Expected.each("report", "build", key, calls, head + tables_in, out)]
 
 
 def _close(ctx: Context, grid: str) -> datetime | None:
