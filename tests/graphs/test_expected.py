@@ -34,7 +34,9 @@ class CountingGateway(RehearsingGateway):
 
 
 def estimated(directory: Path, *commands: tuple[str, ...]) -> Estimate:
-    return estimate(make_jobs([config_of(*c) for c in commands], lambda text: None), RunDirectory(directory))
+    return estimate(
+        make_jobs([config_of(*c, "run.mode=estimate") for c in commands], lambda text: None), RunDirectory(directory)
+    )
 
 
 def within(found: Range, value: float) -> bool:
