@@ -73,7 +73,7 @@ def context(
     return Context(
         benchmark="tests", gate=gate, evidence=view, experience=list(cases), memory=None, llm=llm, build_llm=llm,
         embed=Embedder(), shared=lambda key, make: make(None), feed_cases=True, context_chars=8000,  # type: ignore[arg-type]
-        rng=np.random.default_rng(0), warn=(warnings if warnings is not None else []).append,
+        rng=lambda: np.random.default_rng(0), warn=(warnings if warnings is not None else []).append,
     )  # fmt: skip
 
 
