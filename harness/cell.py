@@ -56,6 +56,7 @@ class Services:
 class Progress:
     """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
 
+    ``in_flight`` forecasts are under way: some of their calls are in the air, others wait for their turn.
     ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
     """
 
@@ -263,7 +264,7 @@ class CellRun:
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
             context_chars=MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None,
-            rng=np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
+            rng=lambda: np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
             warn=self.warn,
         )
 

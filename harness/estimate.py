@@ -150,7 +150,7 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
             shared=_no_directory,
             feed_cases=config.feed == "docs+cases",
             context_chars=limit,
-            rng=np.random.default_rng(0),
+            rng=lambda: np.random.default_rng(0),
             warn=lambda what, detail="", /: None,
         )
 

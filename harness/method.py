@@ -94,7 +94,8 @@ class Context:
         shared: artefacts shared by cells.
         feed_cases: whether resolved cases are part of what a method may retrieve (``feed=docs+cases``).
         context_chars: characters that the method's context may take; None for the method's native budget.
-        rng: seeded by (run seed, epoch, catalyst id): independent of the order of work.
+        rng: makes a generator seeded by (run seed, epoch, catalyst id): independent of the order of work. To make one takes as long
+            as a prompt, so it is left to methods that draw.
         warn: say something in cell.json (failed extractions, a benchmark without industries).
     """
 
@@ -109,7 +110,7 @@ class Context:
     shared: Shared
     feed_cases: bool
     context_chars: int | None
-    rng: np.random.Generator
+    rng: Callable[[], np.random.Generator]
     warn: Warn
 
 

@@ -72,7 +72,7 @@ def context(
     return Context(
         benchmark="tests", gate=gate, evidence=view, experience=list(cases), memory=None, llm=llm, build_llm=llm,
         embed=Embedder(), shared=lambda key, make: make(None), feed_cases=True, context_chars=8000,  # type: ignore[arg-type]
-        rng=np.random.default_rng(0), warn=lambda what, detail="", /: None,
+        rng=lambda: np.random.default_rng(0), warn=lambda what, detail="", /: None,
     )  # fmt: skip
 
 
