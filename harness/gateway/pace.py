@@ -41,6 +41,7 @@ class Pacer:
         self._capacity = capacity
         self._next = float("-inf")
         self._latest: deque[float] = deque(maxlen=a_second or 0)
+        self._taken = 0.0
 
     @classmethod
     def of_requests(cls, rpm: float) -> Pacer:
@@ -65,8 +66,10 @@ class Pacer:
         capacity = tpm / 60
         return cls(tpm, 60 / (tpm - capacity), capacity)
 
-    def retune(self, other: Pacer) -> None:
-        """Take over the limit of ``other``; what is booked stays booked."""
+    def retune(self, other: Pacer, now: float) -> None:
+        """Take over the limit of ``other``; what is booked ahead of the schedule stays booked, at the new pace."""
+        if self._next > now:
+            self._next = now + (self._next - now) / self._interval * other._interval
         self.limit, self._interval, self._capacity = other.limit, other._interval, other._capacity
         self._latest = deque(self._latest, maxlen=other._latest.maxlen)
 
@@ -92,7 +95,14 @@ class Pacer:
         """Record a departure at ``now``."""
         self._next = max(self._next, now) + cost * self._interval
         self._latest.append(now)
+        self._taken += cost
 
     def correct(self, difference: float) -> None:
         """The last departures cost ``difference`` more (or, negative, less) than was booked."""
         self._next += difference * self._interval
+        self._taken += difference
+
+    def taken(self) -> float:
+        """What was booked since the last time that this was asked."""
+        taken, self._taken = self._taken, 0.0
+        return taken
