@@ -21,7 +21,8 @@ import ray
 
 from harness.cell import Progress
 from harness.config import ClusterSettings, digest
-from harness.gateway.actor import SharedPurse, start_gateways
+from harness.errors import HarnessError
+from harness.gateway.actor import NAMESPACE, SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
 from harness.jobs import CellResult, Job, TrainedMemory
@@ -37,13 +38,25 @@ TELL_AGAIN_SECONDS = 30.0
 
 
 def start_ray(address: str | None, object_store_mb: int) -> None:
-    """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports."""
+    """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports.
+
+    Raises:
+        HarnessError: that is not possible.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     local: dict[str, Any] = (
         {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
     )
-    ray.init(address=address or "local", namespace="harness", log_to_driver=False, logging_level=logging.ERROR, **local)
+    try:
+        ray.init(
+            address=address or "local", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **local
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise HarnessError(
+            f"{f'cluster.address={address}' if address else 'a local Ray session'}: {error}. Is the cluster running? Does it "
+            "want a token (then set RAY_AUTH_MODE=token)? Is cluster.object_store_mb too large for this machine?"
+        ) from error
 
 
 class Session:
