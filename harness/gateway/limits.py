@@ -16,9 +16,9 @@ from harness.gateway.settings import Endpoint
 from harness.gateway.turns import Turns
 
 _PATIENCE_S = 300.0
+_WINDOW_S = 60.0
 _LOOK_AGAIN_S = 0.5
 """Longest sleep: what a departure waits for may change meanwhile."""
-_LATELY_S = 1.0
 _SPARE, _LEAST = 2.0, 0.002
 """A limiter that nobody waits for has use for so many times what it used lately, and for enough to begin with."""
 
@@ -95,8 +95,6 @@ class Limiter:
         self._first: float | None = None
         self._before: Counter[str] = Counter()
         """What left before its limit was known, and when that began."""
-        self._asked = float("-inf")
-        self._lately: dict[str, float] = {}
         for name in _COSTS:
             self.limit(name, getattr(limits, name))
 
@@ -119,8 +117,7 @@ class Limiter:
 
     def trouble(self) -> str | None:
         """A sentence for the user where the endpoint is down or refuses everything."""
-        trouble = self.health.trouble
-        return None if trouble is None else trouble.sentence(self.now())
+        return None if (trouble := self.health.trouble) is None else trouble.sentence(self.now())
 
     def limits(self) -> dict[str, float]:
         """Limits a minute that are known."""
@@ -159,13 +156,15 @@ class Limiter:
     def appetite(self) -> float:
         """The part of the whole limits that this one could use now (0 to 1), by what it used lately."""
         now = self.now()
-        kept, self._asked = math.exp((self._asked - now) / _LATELY_S), now
-        for name, pace in self._paces.items():
-            self._lately[name] = kept * self._lately.get(name, 0.0) + pace.taken()
+        used = [60 * pace.lately(now) / self._whole[name] for name, pace in self._paces.items()]
         if self.waiting_on in (*self._whole, "concurrency", "other runs"):
             return 1.0
-        used = [lately / _LATELY_S * 60 / self._whole[name] for name, lately in self._lately.items()]
-        return min(1.0, max(_LEAST, _SPARE * max([self.in_flight / self.max_in_flight, *used])))
+        return min(1.0, max(_LEAST, _SPARE * max([self.occupied, *used])))
+
+    @property
+    def occupied(self) -> float:
+        """The part that ours are of all that may be in the air; above ``held`` for a while after that shrank."""
+        return self.in_flight / self.max_in_flight
 
     @asynccontextmanager
     async def permit(self, need: Need, queue: str = "", again: bool = False) -> AsyncIterator[Permit]:
@@ -255,8 +254,8 @@ class Limiter:
             per_minute = max(math.floor(per_minute), min(1.0, per_minute))
         pace = Pacer.of_requests(per_minute) if name == "rpm" else Pacer.of_tokens(per_minute)
         known = self._paces.setdefault(name, pace)
-        if known is pace and self._first is not None:  # a window that is open already has these in it
-            pace.book(self._first, self._before[name])
+        if known is pace and self._first is not None and self.now() - self._first < _WINDOW_S:
+            pace.book(self._first, self._before[name])  # they are in the window that is open
         elif known is not pace:
             known.retune(pace, self.now())
 

@@ -17,6 +17,7 @@ _LATE_S = 0.1
 _SECOND_S = 1.01
 _LEARNED_LATE_S = 0.02
 _LARGEST_SHARE = 0.5
+_LATELY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Pacer:
         self._capacity = capacity
         self._next = float("-inf")
         self._latest: deque[float] = deque(maxlen=a_second or 0)
-        self._taken = 0.0
+        self._taken, self._lately, self._asked = 0.0, 0.0, float("-inf")
 
     @classmethod
     def of_requests(cls, rpm: float) -> Pacer:
@@ -102,7 +103,8 @@ class Pacer:
         self._next += difference * self._interval
         self._taken += difference
 
-    def taken(self) -> float:
-        """What was booked since the last time that this was asked."""
-        taken, self._taken = self._taken, 0.0
-        return taken
+    def lately(self, now: float) -> float:
+        """What was booked a second, of late; exact if this is asked several times a second."""
+        kept, self._asked = math.exp((self._asked - now) / _LATELY_S), now
+        self._lately, self._taken = kept * self._lately + self._taken, 0.0
+        return self._lately / _LATELY_S

@@ -85,7 +85,7 @@ async def hold_share(limiter: Limiter, renew: Renew, clock: Clock) -> None:
     while True:
         asked, held = clock.now(), limiter.held
         try:
-            share = await renew(held, limiter.appetite())
+            share = await renew(max(held, limiter.occupied), limiter.appetite())
         except NotRenewed as error:
             log.warning("the limits cannot be divided now, trying again: %s", error)
         else:

@@ -220,6 +220,15 @@ def test_shares_survive_whoever_divides_them() -> None:
     assert len(left) / 20 / (left[-1] - left[0]) >= 0.95
 
 
+def test_room_in_the_air_is_handed_over_when_it_is_empty() -> None:
+    """No pace at all, only so many at a time: the second comes in as the requests of the first end."""
+    one, other = runs = together(Limits(), [Run(200, takes=5.0), Run(100, starts=3, takes=5.0)], max_in_flight=50)
+    assert most_in_air(runs) <= 50
+    assert other.left[0] < 3 + 5 + 3
+    assert len(one.left) == 200
+    assert len(other.left) == 100
+
+
 def test_limits_of_different_places_are_divided_apart() -> None:
     async def main() -> None:
         shares = Shares(CLOCK)
