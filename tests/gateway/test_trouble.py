@@ -52,8 +52,8 @@ def test_an_outage_costs_no_call_its_retries(kind: str) -> None:
     assert sorted(at.answered) == list(range(3000))
     during = [t for t in at.arrivals if 13 < t < 100]
     assert len(during) <= 12, "one request at a time tries"
-    assert min(t for t in at.arrivals if t > 100) < 132
-    assert len([t for t in at.arrivals if 133 < t < 135]) > 30, "then it goes on as before"
+    assert min(t for t in at.arrivals if t > 100) < 111
+    assert len([t for t in at.arrivals if 112 < t < 114]) > 30, "then it goes on as before"
 
 
 def test_the_user_is_told() -> None:
