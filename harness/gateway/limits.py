@@ -16,9 +16,8 @@ from harness.gateway.settings import Endpoint
 from harness.gateway.turns import Turns
 
 _PATIENCE_S = 300.0
-_WINDOW_S = 60.0
-_LOOK_AGAIN_S = 0.5
-"""Longest sleep: what a departure waits for may change meanwhile."""
+_WINDOW_S, _LOOK_AGAIN_S = 60.0, 0.5
+"""What limits are for, and the longest sleep: what is waited for may change meanwhile."""
 _SPARE, _LEAST = 2.0, 0.002
 """A limiter that nobody waits for has use for so many times what it used lately, and for enough to begin with."""
 
@@ -167,8 +166,10 @@ class Limiter:
         return self.in_flight / self.max_in_flight
 
     @asynccontextmanager
-    async def permit(self, need: Need, queue: str = "", again: bool = False) -> AsyncIterator[Permit]:
-        """Wait until one request that needs so many tokens may leave; it is in the air until the block ends.
+    async def permit(
+        self, need: Need | Callable[[], Need], queue: str = "", again: bool = False
+    ) -> AsyncIterator[Permit]:
+        """Wait until one request may leave that ``need``s so many tokens (a call: as is known by then); in the air until the block ends.
 
         A request sent ``again`` goes before those of its queue that have not left yet: failures then do not pile up at the
         end of a run.
@@ -178,7 +179,7 @@ class Limiter:
         """
         async with self._turns.turn(queue, again):
             try:
-                permit = await self._departure(need)
+                permit = await self._departure(need if callable(need) else lambda: need)
             finally:
                 self.waiting_on = None
             self.in_flight += 1
@@ -186,11 +187,10 @@ class Limiter:
             yield permit
         finally:
             self.in_flight -= 1
-            trouble = self.health.trouble
             if permit is self._trial:
                 self._trial = None
-                if trouble is not None:
-                    trouble.trying = None
+                if self.health.trouble is not None:
+                    self.health.trouble.trying = None
             self._changed.set()
 
     def pause(self, seconds: float) -> None:
@@ -229,13 +229,13 @@ class Limiter:
         self.health.accepted()
         self._trial = None
 
-    async def _departure(self, need: Need) -> Permit:
+    async def _departure(self, needs: Callable[[], Need]) -> Permit:
         while True:
             self._changed.clear()
             trouble = self.health.trouble
             if trouble is not None and trouble.given_up is not None:
                 raise GivenUp(trouble.kind, trouble.given_up)
-            now = self.now()
+            now, need = self.now(), needs()
             reason, wait = self._wait(now, need)
             if wait <= 0:
                 return self._leave(now, need)
@@ -250,8 +250,8 @@ class Limiter:
         per_minute = self._whole[name] * self.held
         if per_minute <= 0:  # nothing leaves until there is a share
             return
-        if name == "rpm" and self.held < 1:  # shares that are whole numbers add up to the limit in every window
-            per_minute = max(math.floor(per_minute), min(1.0, per_minute))
+        if name == "rpm" and self.held < 1:  # a window may hold one more of each than its pace says
+            per_minute = max(math.floor(per_minute) - 1, min(1.0, per_minute))
         pace = Pacer.of_requests(per_minute) if name == "rpm" else Pacer.of_tokens(per_minute)
         known = self._paces.setdefault(name, pace)
         if known is pace and self._first is not None and self.now() - self._first < _WINDOW_S:

@@ -52,7 +52,9 @@ class Sender:
         queue: str = "",
         again: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
-        """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt is expected to use.
+        """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt uses at most.
+
+        What it is expected to use is estimated when it leaves: most of those that wait came before any reply was seen.
 
         The permit is held until ``store`` has put the reply on disk: a kill then loses no more than what the limiter lets be in
         flight. ``again`` is awaited before every further attempt, with no permit held; what it raises ends the attempts.
@@ -61,6 +63,9 @@ class Sender:
             Stopped: the gateway stops and this request is not on the wire.
         """
         sending = Sending()
+
+        def expected() -> Need:
+            return Need(need.prompt, self.typical.output_tokens(purpose, need.output))
 
         async def back_off(seconds: float) -> None:
             await self._back_off(seconds)
@@ -71,7 +76,7 @@ class Sender:
         try:
             async for attempt in retrying(self._endpoint, backing_off, self._rng, sending):
                 with attempt:
-                    async with self.limiter.permit(need, queue, again=sending.attempts > 0) as permit:
+                    async with self.limiter.permit(expected, queue, again=sending.attempts > 0) as permit:
                         outcome = await self._attempt(sending, purpose, permit, send)
                         await store(*outcome)
                         return sending, outcome
