@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -46,16 +47,21 @@ def open_store(path: Path) -> sqlite3.Connection:
     return db
 
 
-class Replies:
-    """The stores of one run directory. ``get`` finds an exchange in whichever holds it; ``close`` when done."""
+def stores_of(run_dir: Path) -> list[Path]:
+    """The stores of a run directory, by name; none where nothing was kept."""
+    return sorted((run_dir / "cache").glob(STORES))
 
-    def __init__(self, run_dir: Path) -> None:
-        """Open what is there; a directory without a cache has no replies.
+
+class Replies:
+    """Some stores read as one. ``get`` finds an exchange in whichever holds it; ``close`` when done."""
+
+    def __init__(self, stores: Iterable[Path]) -> None:
+        """Open them all.
 
         Raises:
-            DataError: a file named like a store is none.
+            DataError: one is not a store of replies.
         """
-        self._stores = [(path, open_store(path)) for path in sorted((run_dir / "cache").glob(STORES))]
+        self._stores = [(path, open_store(path)) for path in stores]
 
     def __len__(self) -> int:
         """How many stores there are."""

@@ -14,10 +14,12 @@ from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
 from reports.gates import GateRow, gate_rows
 from reports.load import Cell, Loaded, load
+from reports.narrative import narrative
 from reports.pairs import REFERENCE, Pair, pairs
 from reports.published import Comparison, compare
 from reports.scores import Score, score
 from reports.tables import Table
+from reports.viewer import Viewer, build_viewer
 
 LATER = ("shift", "tokens", "consistency", "ndp")
 
@@ -73,9 +75,12 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     tables = contents.tables(scores, compared, comparisons, tallies, gates, loaded.ledgers)
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
     data = _data(title, scores, compared, comparisons, tallies, gates, warnings, loaded.manifests)
+    viewer = build_viewer(run_dirs, labels.display_names(scores))
+    data["narrative"] = [sentence.as_data() for sentence in narrative(data)]
+    data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}
     report = Report(out, title, scores, tables, pictures, warnings, data)
     try:
-        _write(report, _reproducibility(loaded))
+        _write(report, viewer, _reproducibility(loaded))
     except OSError as error:
         raise DataError(
             f"{error.filename or out}: the report cannot be written here ({error.strerror or error}). "
@@ -237,7 +242,7 @@ def _facts(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [*((name, f"{count:,}") for name, count in facts), ("cells complete", f"{done:,} of {len(scores):,}")]
 
 
-def _write(report: Report, reproducibility: list[dict[str, Any]]) -> None:
+def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]) -> None:
     for folder in ("tables", "figures"):
         (report.out / folder).mkdir(parents=True, exist_ok=True)
     for table in report.tables:
@@ -261,7 +266,9 @@ def _write(report: Report, reproducibility: list[dict[str, Any]]) -> None:
         "conventions": CONVENTIONS,
         "tables": {table.name: table for table in report.tables},
         "reproducibility": reproducibility,
+        "viewer": viewer,
     }
+    viewer.write_beside(report.out)
     _text(report.out / "report.html", render.html(context))
     _text(report.out / "report.md", render.markdown(context))
     _text(
