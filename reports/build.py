@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, labels, render
+from reports import contents, figures, labels, page, render
 from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
 from reports.gates import GateRow, gate_rows
@@ -24,18 +24,6 @@ from reports.viewer import Viewer, build_viewer
 LATER = ("shift", "tokens", "consistency", "ndp")
 
 HEADING = "Event-driven forecasting: evaluation report"
-SECTIONS = (
-    ("results", "Results"),
-    ("pairs", "Pairs"),
-    ("calibration", "Calibration and cost"),
-    ("published", "Published figures"),
-    ("time_gate", "Time gate"),
-    ("audit", "Audit"),
-    ("cells", "State of the cells"),
-    ("warnings", "Warnings"),
-    ("how", "How to read this"),
-    ("reproducibility", "Reproducibility"),
-)
 
 
 @dataclass(frozen=True)
@@ -262,9 +250,9 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
         "heading": HEADING,
         "label": report.data["label"],
         "facts": _facts(report.scores),
-        "sections": SECTIONS,
+        "sections": page.sections(report.tables, report.figures),
+        "said": page.by_topic(report.data["narrative"]),
         "conventions": CONVENTIONS,
-        "tables": {table.name: table for table in report.tables},
         "reproducibility": reproducibility,
         "viewer": viewer,
     }

@@ -42,13 +42,14 @@ _TICK = 0.27  # half of a base-rate tick in rows: below 0.5, or the ticks of nei
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure. ``alt`` says in words what it shows."""
+    """A drawn figure. ``alt`` says in words what it shows, ``caption`` how to read it."""
 
     name: str
     title: str
     alt: str
     svg: bytes
     png: bytes
+    caption: str = ""
 
 
 def forest(scores: Sequence[Score]) -> Picture | None:
@@ -66,7 +67,11 @@ def forest(scores: Sequence[Score]) -> Picture | None:
         figure.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
         figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
     alt = f"{title}. {len(scored)} cells in {len({s.benchmark for s in scored})} panels, one a benchmark. The same figures stand in the results table."
-    return Picture(FOREST, title, alt, svg.getvalue(), png.getvalue())
+    caption = (
+        f"{title}. Dot: accuracy. Line: 95 % Wilson interval. Upright tick: base rate, the accuracy of always answering positive. "
+        "Dotted line: 50 %."
+    )
+    return Picture(FOREST, title, alt, svg.getvalue(), png.getvalue(), caption)
 
 
 def _style() -> dict[Any, Any]:
