@@ -87,7 +87,7 @@ def _differences(pairs: Sequence[Row]) -> Iterable[Sentence]:
         yield Sentence(
             "differences",
             f"None of the {_many(len(tested), 'difference')} between {tested[0]['a']} and another method is significant "
-            f"after Holm's correction (α = {ALPHA:g}).",
+            f"after Holm's correction (α\u00a0=\u00a0{ALPHA:g}).",
             "plain",
             counted,
             "pairs",
@@ -96,7 +96,7 @@ def _differences(pairs: Sequence[Row]) -> Iterable[Sentence]:
     yield Sentence(
         "differences",
         f"{len(found)} of {_many(len(tested), 'difference')} between {tested[0]['a']} and another method "
-        f"{'is' if len(found) == 1 else 'are'} significant after Holm's correction (α = {ALPHA:g}).",
+        f"{'is' if len(found) == 1 else 'are'} significant after Holm's correction (α\u00a0=\u00a0{ALPHA:g}).",
         "plain",
         counted,
         "pairs",
@@ -133,7 +133,7 @@ def _undecided(pairs: Sequence[Row]) -> Iterable[Sentence]:
         return
     low, high = min(p["mde"] for p in open_), max(p["mde"] for p in open_)
     few, most = min(p["n"] for p in open_), max(p["n"] for p in open_)
-    at = f"n = {few:,}" if few == most else f"n = {few:,} to {most:,}"
+    at = f"n\u00a0=\u00a0{few:,}" if few == most else f"n\u00a0=\u00a0{few:,} to {most:,}"
     size = f"{_points(low)} points" if _points(low) == _points(high) else f"{_points(low)} to {_points(high)} points"
     yield Sentence(
         "undecided",
@@ -150,7 +150,7 @@ def _undecided(pairs: Sequence[Row]) -> Iterable[Sentence]:
         yield Sentence(
             "undecided",
             f"The nearest to a decision is {p['a']} against {p['b']} on {p['benchmark']} with {p['backbone']}: {_signed(p['diff'])} points at "
-            f"n = {p['n']:,}, and about {n:,} catalysts would be needed to find a difference of that size.",
+            f"n\u00a0=\u00a0{p['n']:,}, and about {n:,} catalysts would be needed to find a difference of that size.",
             "plain",
             {"diff": p["diff"], "n": p["n"], "n_needed": n, "mde": p["mde"]},
             "pairs",
@@ -294,7 +294,7 @@ def _signed(share: float) -> str:
 
 
 def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return "p\u00a0<\u00a00.001" if value < 0.001 else f"p\u00a0=\u00a0{value:.3f}"
 
 
 def _interval(ci: Sequence[float] | None) -> str:

@@ -180,6 +180,6 @@ if (typeof DecompressionStream === "undefined") {
   unpacked(byId("case-index").textContent).then((index) => {
     window.caseApp = new CaseApp(index);
     byId("case-viewer").hidden = false;
-    byId("cases").dataset.ready = "yes";
+    byId("cases").dataset.ready = Math.round(performance.now());
   });
 }

@@ -164,7 +164,8 @@ class CaseView {
         ...before.map((call) => el("details", { class: "call" }, el("summary", {}, `${call.purpose} · ${call.status}`), ...drawExchange(call, chunk, retrieved, null)))));
     }
     if (other !== null && chunk.exchanges[last.request]?.messages) found.push(el("p", { class: "note" }, "Lines with a mark in the margin stand in this prompt only."));
-    return [...found, ...drawExchange(last, chunk, retrieved, other)];
+    const folded = other !== null && window.matchMedia("(max-width: 900px)").matches;  // two long prompts one under the other
+    return [...found, el("details", { open: !folded }, el("summary", {}, `Final prompt: ${last.purpose}`), ...drawExchange(last, chunk, retrieved, other))];
   }
 
   records(r, detail) {

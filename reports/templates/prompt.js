@@ -36,14 +36,16 @@ function streamsOf(lines, numbers, role) {
     if (stream) parts.push({ kind: stream[1], at: [number] });
     else parts[parts.length - 1].at.push(number);
   }
-  return parts.filter((part) => part.at.some((number) => lines[number].trim() !== ""));
+  const blank = (number) => lines[number].trim() === "";
+  for (const part of parts) while (part.at.length && blank(part.at.at(-1))) part.at.pop();
+  return parts.filter((part) => part.at.length);
 }
 
 /** A message as streams, each with its colour and name; lines that `other` (a set of numbers, or null) does not hold are marked. */
 function drawMessage(lines, [role, numbers], retrieved, other) {
   const block = el("div", { class: "message" }, el("p", { class: "role" }, role));
   for (const part of streamsOf(lines, numbers, role)) {
-    const kind = part.kind === "context" ? retrieved : part.kind;
+    const kind = part.kind === "context" && part.at.length > 1 ? retrieved : part.kind;  // a heading alone opens streams of its own
     const name = part.kind === "context" && kind !== "context" ? `Retrieved: ${kindName(kind).toLowerCase()}` : STREAM_NAMES[kind] ?? kindName(kind);
     const plain = kind in STREAM_NAMES;
     block.append(el("div", { class: plain ? "stream plain" : "stream", style: `--stream:${plain ? "var(--faint)" : kindColour(kind)}`, "data-stream": kind },
