@@ -97,12 +97,12 @@ def build_viewer(run_dirs: Iterable[Path], names: Mapping[str, str]) -> Viewer:
 
 def _cases(cells: Sequence[CaseCell]) -> list[tuple[str, str]]:
     """(benchmark, catalyst id) in the order of benchmark, decision time, id; cases without a time come first."""
-    times: dict[tuple[str, str], str] = {}
+    times: dict[tuple[str, str], int] = {}
     for cell in cells:
         for benchmark, catalyst, at in zip(
             cell.rows["benchmark"], cell.rows["catalyst_id"], cell.rows["decision_time"], strict=True
         ):
-            times[benchmark, catalyst] = at.isoformat() if at else times.get((benchmark, catalyst), "")
+            times[benchmark, catalyst] = times.get((benchmark, catalyst), -1) if at is None else at
     return sorted(times, key=lambda key: (key[0], times[key], key[1]))
 
 

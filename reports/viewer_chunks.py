@@ -10,7 +10,6 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from harness.errors import DataError
@@ -149,9 +148,9 @@ def _evidence(evidence: Slices | None, key: tuple[str, int]) -> dict[str, list[A
     return found | {name: [seconds(evidence.columns[name][i]) for i in at] for name in _TIMES}
 
 
-def seconds(at: datetime | None) -> int | None:
-    """Whole seconds since 1970, UTC; a fraction is dropped, so that no record is shown as later than it was."""
-    return None if at is None else int(at.timestamp() // 1)
+def seconds(at: int | None) -> int | None:
+    """Whole seconds of microseconds since 1970; a fraction is dropped, so that no record is shown as later than it was."""
+    return None if at is None else at // 1_000_000
 
 
 def _json(value: Any) -> str:

@@ -9,18 +9,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA
-from reports.read import read_parquet
+from reports.read import listed, read_arrays
 
 Key = tuple[str, int]
 """(catalyst_id, epoch)."""
 Columns = Mapping[str, list[Any]]
+"""Rows as lists by column name; instants are microseconds since 1970, UTC."""
 
 _REQUIRED = ("cell", "method", "backbone", "benchmark", "epoch", "catalyst_id", "label", "prob_positive", "status")
 _EVIDENCE_REQUIRED = ("catalyst_id", "epoch", "kind", "verdict")
@@ -47,14 +48,14 @@ class Slices:
 class Memory:
     """The log of a memory by object: (valid_from, day, value) of each operation in the order of commits."""
 
-    log: Mapping[str, Sequence[tuple[datetime, date | None, str | None]]]
+    log: Mapping[str, Sequence[tuple[int, date | None, str | None]]]
 
-    def before(self, object_id: str, decided: datetime, whole_day: date | None) -> str | None:
+    def before(self, object_id: str, decided: int, whole_day: date | None) -> str | None:
         """The value of ``object_id`` that a decision could see; None if there was none, or it was closed.
 
         Args:
             object_id: as in evidence.parquet.
-            decided: instant of the decision.
+            decided: instant of the decision, in microseconds since 1970.
             whole_day: its day, where the decision is no instant but a day: documents of that day are not seen.
         """
         for valid_from, day, value in reversed(self.log.get(object_id, ())):
@@ -119,9 +120,14 @@ def read_files(cell: CaseCell) -> CaseFiles:
 
 
 def _all_columns(path: Path, schema: pa.Schema, required: Sequence[str]) -> Columns:
-    columns = read_parquet(path, schema, required, [name for name in schema.names if name not in required])
-    size = len(columns[required[0]])
-    return {name: columns[name] if name in columns else [None] * size for name in schema.names}
+    arrays = read_arrays(path, schema, required, [name for name in schema.names if name not in required])
+    size = len(arrays[required[0]])
+    return {name: _listed(arrays[name]) if name in arrays else [None] * size for name in schema.names}
+
+
+def _listed(array: pa.ChunkedArray) -> list[Any]:
+    """Python values; instants as microseconds since 1970, since a grid has millions and a datetime of each takes minutes."""
+    return listed(array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array)
 
 
 def _slices(path: Path, schema: pa.Schema, required: Sequence[str]) -> Slices | None:
@@ -138,11 +144,10 @@ def _slices(path: Path, schema: pa.Schema, required: Sequence[str]) -> Slices | 
 def _memory(path: Path) -> Memory | None:
     if not path.exists():
         return None
-    columns = read_parquet(path, _MEMORY_SCHEMA, ("object_id", "value", "valid_from"), ("day",))
-    days = columns.get("day") or [None] * len(columns["value"])
-    log: dict[str, list[tuple[datetime, date | None, str | None]]] = defaultdict(list)
+    columns = _all_columns(path, _MEMORY_SCHEMA, ("object_id", "value", "valid_from"))
+    log: dict[str, list[tuple[int, date | None, str | None]]] = defaultdict(list)
     for object_id, value, valid_from, day in zip(
-        columns["object_id"], columns["value"], columns["valid_from"], days, strict=True
+        *(columns[name] for name in ("object_id", "value", "valid_from", "day")), strict=True
     ):
         if object_id is not None and valid_from is not None:
             log[object_id].append((valid_from, day, value))

@@ -14,7 +14,11 @@ from reports.viewer import build_viewer
 from tests.reports.browser import CHROMIUM, chromium, opened
 from tests.reports.cases import grid_run
 
-pytestmark = [pytest.mark.perf, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found")]
+pytestmark = [
+    pytest.mark.perf,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found"),
+]
 
 CHOICES = (["method", "method_03"], ["answer", "wrong"], ["benchmark", "edt"], ["method", ""])
 FILTER = """([name, value]) => {

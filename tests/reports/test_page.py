@@ -222,7 +222,8 @@ def test_hostile_text_is_shown_as_text(browser: Any, run: Path) -> None:
     page = build([run], run / "report").out / "report.html"
     with opened(browser, page, "#case=astock%2Fastock-0000") as tab:
         text = tab.case().inner_text()
-        assert text.count(shown) >= 3, "in the prompt, the reply and the rationale"
+        assert text.count(shown) == 2, "in the prompt and the rationale"
+        assert shown.replace('"', '\\"') in text, "in the reply, which is JSON"
         assert "<b>bold</b>" in text
         rtl = tab.page.evaluate(
             "[...document.querySelectorAll('#case .text > div')].every(n => getComputedStyle(n).unicodeBidi === 'isolate')"
