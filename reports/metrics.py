@@ -23,9 +23,10 @@ LOG_LOSS_EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Classification:
-    """Accuracy, Matthews correlation and macro F1 over ``n`` rows.
+    """Accuracy, Matthews correlation, macro F1 and balanced accuracy over ``n`` rows.
 
     ``degenerate`` names why MCC is 0 by convention: "predictions" or "labels" are of one class; None otherwise.
+    ``balanced_acc``, the mean recall of both classes, is None if a class has no row.
     """
 
     n: int
@@ -33,6 +34,7 @@ class Classification:
     mcc: float
     f1_macro: float
     degenerate: str | None
+    balanced_acc: float | None
 
 
 def predictions(labels: Bools, probs: Sequence[float | None]) -> Bools:
@@ -74,6 +76,7 @@ def classify(truth: Bools, predicted: Bools) -> Classification | None:
         mcc=0.0 if degenerate else float(skm.matthews_corrcoef(truth, predicted)),
         f1_macro=float(skm.f1_score(truth, predicted, labels=[False, True], average="macro", zero_division=0.0)),
         degenerate=degenerate,
+        balanced_acc=None if truth.all() or not truth.any() else float(skm.balanced_accuracy_score(truth, predicted)),
     )
 
 
@@ -87,19 +90,61 @@ def log_loss(truth: Bools, probs: Floats) -> float | None:
     return float(skm.log_loss(truth, probs, labels=[False, True])) if truth.size else None
 
 
-def ece(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> float | None:
-    """Expected calibration error with equal-count bins: the mean over rows of |bin's mean outcome - bin's mean probability|.
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a reliability diagram: rows, mean probability, share of positive outcomes."""
 
-    Rows of one probability share their mean outcome, so the value does not depend on the order of ties.
-    Fewer rows than bins give one bin a row.
+    n: int
+    prob_mean: float
+    outcome_mean: float
+
+
+def reliability(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> list[Bin]:
+    """Bins of equal count by rising probability, empty ones left out; fewer rows than bins give one bin a row.
+
+    Rows of one probability share their mean outcome, so the bins do not depend on the order of ties.
     """
     if truth.size == 0:
-        return None
+        return []
     order = np.argsort(probs, kind="stable")
     _, group = np.unique(probs, return_inverse=True)
     outcome = (np.bincount(group, weights=truth.astype(np.float64)) / np.bincount(group))[group]
-    gaps = (outcome - probs)[order]
-    return float(sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / truth.size)
+    parts = (part for part in np.array_split(order, bins) if part.size)
+    return [Bin(part.size, float(probs[part].mean()), float(outcome[part].mean())) for part in parts]
+
+
+def ece(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> float | None:
+    """Expected calibration error over the bins of ``reliability``: mean over rows of |bin's mean outcome - bin's mean probability|."""
+    if truth.size == 0:
+        return None
+    gaps = (found.n * abs(found.outcome_mean - found.prob_mean) for found in reliability(truth, probs, bins))
+    return float(sum(gaps) / truth.size)
+
+
+@dataclass(frozen=True)
+class BrierParts:
+    """Brier = reliability - resolution + uncertainty + within (Murphy 1973; Stephenson et al. 2008).
+
+    Reliability and resolution are over the bins of ``reliability``; ``within`` is what the spread inside the bins adds.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+
+def brier_parts(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> BrierParts | None:
+    """The parts of the Brier score; None without rows."""
+    whole = brier(truth, probs)
+    if whole is None:
+        return None
+    base = float(truth.mean())
+    found = reliability(truth, probs, bins)
+    off = sum(b.n * (b.prob_mean - b.outcome_mean) ** 2 for b in found) / truth.size
+    told = sum(b.n * (b.outcome_mean - base) ** 2 for b in found) / truth.size
+    chance = base * (1 - base)
+    return BrierParts(off, told, chance, whole - (off - told + chance))
 
 
 def total(values: Sequence[Any]) -> float | None:

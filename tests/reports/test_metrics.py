@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as skm
 
 from reports import intervals, metrics
-from reports.pairs import holm, mcnemar, sign_flip
+from reports.paired import holm, mcnemar, sign_flip
 
 
 def test_constant_predictor_has_mcc_zero_and_says_why() -> None:
