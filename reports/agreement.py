@@ -1,4 +1,4 @@
-"""Do two backbones give one answer? (the paper's Figure 8)"""
+"""Whether two backbones give one answer (the paper's Figure 8)."""
 
 from __future__ import annotations
 
