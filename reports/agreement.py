@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 from sklearn.metrics import cohen_kappa_score
 
-from reports.answers import Answers, shared
-from reports.series import Series, Setting, named
+from reports.answers import shared
+from reports.metrics import Bools
+from reports.series import Member, Series, Setting, named
 
 MACRO = "macro"
 
@@ -34,6 +35,7 @@ class Agreement:
     setting: Setting
     backbone_a: str
     backbone_b: str
+    cells: tuple[str, ...]
     agreement: float | None
     kappa: float | None
     dual_correct: float | None
@@ -51,9 +53,7 @@ def agreements(every: Sequence[Series]) -> tuple[list[Agreement], list[str]]:
     for (method, setting), alike in groups.items():
         for a, b in combinations(sorted(alike, key=lambda s: s.backbone), 2):
             rows = [
-                _agreement(
-                    method, name, setting, (a.backbone, b.backbone), a.members[name].answers, b.members[name].answers
-                )
+                _agreement(method, name, setting, a.members[name], b.members[name])
                 for name in sorted(a.members.keys() & b.members.keys())
             ]
             found += [*rows, *([_mean(rows)] if rows else [])]
@@ -71,21 +71,19 @@ def agreements(every: Sequence[Series]) -> tuple[list[Agreement], list[str]]:
     return found, warnings
 
 
-def kappa(a: np.ndarray, b: np.ndarray) -> float | None:
+def kappa(a: Bools, b: Bools) -> float | None:
     """Cohen's kappa of two raters' classes, shape (rows,); None if both are constant, or without rows."""
     if not a.size or (len(np.unique(a)) == 1 and len(np.unique(b)) == 1):
         return None
     return float(cohen_kappa_score(a, b))
 
 
-def _agreement(
-    method: str, benchmark: str, setting: Setting, backbones: tuple[str, str], all_a: Answers, all_b: Answers
-) -> Agreement:
-    a, b = shared(all_a, all_b)
+def _agreement(method: str, benchmark: str, setting: Setting, one: Member, two: Member) -> Agreement:
+    a, b = shared(one.answers, two.answers)
     both = a.usable & b.usable
     said_a, said_b = a.predicted[both], b.predicted[both]
     return Agreement(
-        method, benchmark, setting, *backbones,
+        method, benchmark, setting, one.cell.backbone, two.cell.backbone, (one.cell.cell, two.cell.cell),
         agreement=float((said_a == said_b).mean()) if said_a.size else None,
         kappa=kappa(said_a, said_b),
         dual_correct=float((a.right & b.right).mean()) if a.size else None,
@@ -103,7 +101,7 @@ def _mean(rows: Sequence[Agreement]) -> Agreement:
 
     first = rows[0]
     return Agreement(
-        first.method, MACRO, first.setting, first.backbone_a, first.backbone_b,
+        first.method, MACRO, first.setting, first.backbone_a, first.backbone_b, tuple(cell for row in rows for cell in row.cells),
         mean("agreement"), mean("kappa"), mean("dual_correct"),
         sum(row.n for row in rows), sum(row.n_answered for row in rows), len(rows),
     )  # fmt: skip

@@ -34,6 +34,7 @@ class Efficiency:
     method: str
     backbone: str
     setting: Setting
+    cells: tuple[str, ...]
     n: int
     benchmarks: tuple[str, ...]
     acc_mean: float | None
@@ -104,7 +105,7 @@ def _efficiency(t: _Taken, zero: _Taken | None, lifecycle_share: float | None, f
     (right, rows), cost = t.right(names), t.cost(names)
     called = not all(score.no_llm for score in t.series.scores)
     return Efficiency(
-        t.series.method, t.series.backbone, t.series.setting, rows, tuple(names),
+        t.series.method, t.series.backbone, t.series.setting, tuple(t.series.members[name].score.cell for name in names), rows, tuple(names),
         acc_mean=acc,
         tokens_final_mean=tokens if called else None,
         acc_per_ln_tokens=acc / math.log(tokens) if called and acc is not None and tokens and tokens > 1 else None,

@@ -43,6 +43,10 @@ class Series:
         return [member.score for member in self.members.values()]
 
     @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(score.cell for score in self.scores)
+
+    @property
     def scored(self) -> Mapping[str, Member]:
         """Members with at least one scored row."""
         return {name: member for name, member in self.members.items() if member.answers.size}

@@ -31,6 +31,7 @@ class Shift:
     method: str
     backbone: str
     setting: Setting
+    cells: tuple[str, ...]
     acc_ref: float | None
     acc_ref_ci: Interval | None
     acc_shift: float | None
@@ -69,7 +70,7 @@ def _shift(s: Series) -> Shift:
     worst = min(shifted, key=lambda member: member.score.acc or 0.0) if shifted else None
     ratio = acc_shift / acc_ref if acc_shift is not None and acc_ref else None
     return Shift(
-        s.method, s.backbone, s.setting,
+        s.method, s.backbone, s.setting, tuple(s.members[name].score.cell for name in (*REFERENCE, *SHIFT) if name in s.members),
         acc_ref=acc_ref,
         acc_ref_ci=around(acc_ref, error_ref, 0.0, 1.0) if acc_ref is not None else None,
         acc_shift=acc_shift,
