@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reports.frontier import shares
 from reports.load import Cell
-from reports.series import Series, Setting, counterpart, named
+from reports.series import Series, Setting, counterpart, named, who
 from reports.usage import Usage, paid_prices, usage
 
 BASELINE = "zero_shot"
@@ -150,8 +150,8 @@ def _extra(t: _Taken, zero: _Taken | None) -> float | None:
 
 
 def _warnings(found: Sequence[Efficiency]) -> list[str]:
-    def who(rows: Sequence[Efficiency]) -> list[str]:
-        return [f"{row.method} with {row.backbone}" for row in rows]
+    def names(rows: Sequence[Efficiency]) -> list[str]:
+        return [who(row.method, row.backbone, row.setting) for row in rows]
 
     called = [row for row in found if row.tokens_final_mean is not None]
     others = [row for row in called if row.method != BASELINE]
@@ -162,26 +162,26 @@ def _warnings(found: Sequence[Efficiency]) -> list[str]:
     return [
         *named(
             "tokens: tokens_lifecycle_mean and costs leave out calls for a shared index or memory, which calls.parquet would tell",
-            who([row for row in found if not row.shared_known and row.tokens_lifecycle_mean]),
+            names([row for row in found if not row.shared_known and row.tokens_lifecycle_mean]),
         ),
         *named(
             f"tokens: marginal_acc_per_1k and cost_per_extra_correct are null without {BASELINE} on a common benchmark",
-            who([row for row in others if row.backbone not in bases]),
+            names([row for row in others if row.backbone not in bases]),
         ),
         *named(
             "tokens: marginal_acc_per_1k is null where no more tokens were used than zero-shot uses",
-            who([row for row in others if row.backbone in bases and row.marginal_acc_per_1k is None]),
+            names([row for row in others if row.backbone in bases and row.marginal_acc_per_1k is None]),
         ),
         *named(
             "tokens: cost_per_extra_correct is null where no more answers are right than zero-shot has, or a cost is unknown",
-            who([row for row in others if row.backbone in bases and row.cost_per_extra_correct is None]),
+            names([row for row in others if row.backbone in bases and row.cost_per_extra_correct is None]),
         ),
         *named(
             "tokens: token figures are null where a benchmark does not report them, and where no call was made",
-            who([row for row in found if row.tokens_final_mean is None]),
+            names([row for row in found if row.tokens_final_mean is None]),
         ),
         *named(
             "tokens: means are over fewer benchmarks than others of the backbone have",
-            who([row for row in found if set(row.benchmarks) < widest[row.backbone]]),
+            names([row for row in found if set(row.benchmarks) < widest[row.backbone]]),
         ),
     ]  # fmt: skip

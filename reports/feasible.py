@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports import intervals
+from reports import metrics
 from reports.metrics import Bools, Floats
 
 STATED_N = 128
@@ -34,4 +34,4 @@ def _figures(n: int, right: int) -> Floats:
     """MCC and macro F1 of every confusion matrix of ``n`` answers of which ``right`` are right, shape (matrices, 2)."""
     tp, fp = (x.ravel() for x in np.meshgrid(np.arange(right + 1.0), np.arange(n - right + 1.0)))
     confusion = np.stack([tp, fp, n - right - fp, right - tp], axis=1)
-    return np.stack([intervals.mcc_of(confusion), intervals.f1_of(confusion)], axis=1)
+    return np.stack([metrics.mcc_of(confusion), metrics.f1_of(confusion)], axis=1)

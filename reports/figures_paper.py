@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from reports.columns import series_rows
 from reports.drawing import LINE, MARGIN, WIDTH, Picture, canvas, frame, heading, method_styles, picture
@@ -145,10 +146,11 @@ def pareto(f: Findings, rows: Sequence[Row]) -> Picture | None:
 
 
 def _scatter(axes: Axes, name: str, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]]) -> None:
-    best: list[Row] = []
+    best: list[Row] = []  # the frontier, carried on to the right edge
     for row in sorted(rows, key=lambda r: (r["tokens"], -r["acc_mean"])):
         if not best or row["acc_mean"] > best[-1]["acc_mean"]:
             best.append(row)
+    best.append({**best[-1], "tokens": max(row["tokens"] for row in rows)})
     axes.plot(
         [r["tokens"] for r in best], [100 * r["acc_mean"] for r in best], ls=(0, (3, 2)), lw=1, color=_SOFT,
         drawstyle="steps-post", zorder=1,
@@ -162,6 +164,9 @@ def _scatter(axes: Axes, name: str, rows: Sequence[Row], styles: Mapping[str, tu
                 textcoords="offset points", fontsize=7.5, color=_DARK, zorder=4,
             )  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(0.12)
     axes.grid(which="major", **_GRID)
     axes.set_axisbelow(True)

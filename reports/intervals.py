@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.metrics import Bools, Floats
+from reports.metrics import Bools, Floats, outcomes
 
 RESAMPLES = 2000
 SEED = 20260801
@@ -62,21 +62,9 @@ def percentiles(draws: Floats) -> Interval | None:
 def confusion_sums(truth: Bools, predicted: Bools, clusters: Sequence[object]) -> Floats:
     """True positives, false positives, false negatives, true negatives of each cluster, shape (clusters, 4)."""
     group = _codes(clusters)
-    cells = (truth & predicted, ~truth & predicted, truth & ~predicted, ~truth & ~predicted)
-    return np.stack([np.bincount(group, weights=cell.astype(np.float64)) for cell in cells], axis=1)
-
-
-def mcc_of(confusion: Floats) -> Floats:
-    """Matthews correlation of each row (tp, fp, fn, tn), shape (rows,); 0 where a class or a prediction is absent."""
-    tp, fp, fn, tn = confusion.T
-    root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-    return _ratio(tp * tn - fp * fn, root)
-
-
-def f1_of(confusion: Floats) -> Floats:
-    """Macro F1 over both classes of each row (tp, fp, fn, tn), shape (rows,); an absent class adds 0."""
-    tp, fp, fn, tn = confusion.T
-    return (_ratio(2 * tp, 2 * tp + fp + fn) + _ratio(2 * tn, 2 * tn + fp + fn)) / 2
+    return np.stack(
+        [np.bincount(group, weights=cell.astype(np.float64)) for cell in outcomes(truth, predicted)], axis=1
+    )
 
 
 def mcc_influence(truth: Bools, predicted: Bools) -> Floats:
@@ -123,10 +111,6 @@ def _outcomes(truth: Bools, predicted: Bools) -> NDArray[np.int64]:
 def _influence(truth: Bools, predicted: Bools, slopes: Sequence[float] | Floats) -> Floats:
     moved = np.asarray(slopes, dtype=np.float64)[_outcomes(truth, predicted)]
     return moved - moved.mean() if moved.size else moved
-
-
-def _ratio(top: Floats, bottom: Floats) -> Floats:
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
 def _codes(clusters: Sequence[object]) -> NDArray[np.int64]:

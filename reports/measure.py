@@ -34,9 +34,9 @@ def classified(a: Answers, warnings: list[str]) -> Figures:
         "acc": point.acc,
         "acc_ci": intervals.wilson(float((right / asked).mean()), right.size),
         "mcc": point.mcc,
-        "mcc_ci": intervals.percentiles(intervals.mcc_of(draws)),
+        "mcc_ci": intervals.percentiles(metrics.mcc_of(draws)),
         "f1_macro": point.f1_macro,
-        "f1_ci": intervals.percentiles(intervals.f1_of(draws)),
+        "f1_ci": intervals.percentiles(metrics.f1_of(draws)),
         "balanced_acc": point.balanced_acc,
         "base_rate": float(a.truth.mean()),
         "positive_share": float(a.predicted[a.usable].mean()) if a.usable.any() else None,
@@ -72,8 +72,8 @@ def _by_day(a: Answers, acc: float, days: Codes, warnings: list[str]) -> Figures
     found: Figures = {"acc_ci_day": share_interval(acc, day)}
     totals = intervals.confusion_sums(a.truth, a.predicted, [0] * a.size)
     for name, metric, influence, low in (
-        ("mcc_ci_day", intervals.mcc_of, intervals.mcc_influence, -1.0),
-        ("f1_ci_day", intervals.f1_of, intervals.f1_influence, 0.0),
+        ("mcc_ci_day", metrics.mcc_of, intervals.mcc_influence, -1.0),
+        ("f1_ci_day", metrics.f1_of, intervals.f1_influence, 0.0),
     ):
         found[name] = around(float(metric(totals)[0]), one_way(influence(a.truth, a.predicted), days), low, 1.0)
     correlation = intraclass(a.hits, days)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import metrics as skm
 
 from harness.records import NEGATIVE, POSITIVE
 
@@ -70,14 +69,38 @@ def classify(truth: Bools, predicted: Bools) -> Classification | None:
     degenerate = next(
         (name for name, x in (("predictions", predicted), ("labels", truth)) if x.all() or not x.any()), None
     )
+    counts = np.array([[cell.sum() for cell in outcomes(truth, predicted)]], dtype=np.float64)
+    tp, fp, fn, tn = counts[0]
     return Classification(
         n=int(truth.size),
-        acc=float(skm.accuracy_score(truth, predicted)),
-        mcc=0.0 if degenerate else float(skm.matthews_corrcoef(truth, predicted)),
-        f1_macro=float(skm.f1_score(truth, predicted, labels=[False, True], average="macro", zero_division=0.0)),
+        acc=float((tp + tn) / truth.size),
+        mcc=float(mcc_of(counts)[0]),
+        f1_macro=float(f1_of(counts)[0]),
         degenerate=degenerate,
-        balanced_acc=None if truth.all() or not truth.any() else float(skm.balanced_accuracy_score(truth, predicted)),
+        balanced_acc=float((tp / (tp + fn) + tn / (tn + fp)) / 2) if tp + fn and tn + fp else None,
     )
+
+
+def outcomes(truth: Bools, predicted: Bools) -> tuple[Bools, Bools, Bools, Bools]:
+    """Which rows are true positives, false positives, false negatives, true negatives."""
+    return truth & predicted, ~truth & predicted, truth & ~predicted, ~truth & ~predicted
+
+
+def mcc_of(confusion: Floats) -> Floats:
+    """Matthews correlation of each row (tp, fp, fn, tn), shape (rows,); 0 where a class or a prediction is absent."""
+    tp, fp, fn, tn = confusion.T
+    root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return _ratio(tp * tn - fp * fn, root)
+
+
+def f1_of(confusion: Floats) -> Floats:
+    """Macro F1 over both classes of each row (tp, fp, fn, tn), shape (rows,); an absent class adds 0."""
+    tp, fp, fn, tn = confusion.T
+    return (_ratio(2 * tp, 2 * tp + fp + fn) + _ratio(2 * tn, 2 * tn + fp + fn)) / 2
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
 def brier(truth: Bools, probs: Floats) -> float | None:
@@ -87,7 +110,10 @@ def brier(truth: Bools, probs: Floats) -> float | None:
 
 def log_loss(truth: Bools, probs: Floats) -> float | None:
     """Mean negative log likelihood in nats; probabilities are clipped to [eps, 1 - eps] with ``LOG_LOSS_EPS`` (scikit-learn)."""
-    return float(skm.log_loss(truth, probs, labels=[False, True])) if truth.size else None
+    if not truth.size:
+        return None
+    said = np.where(truth, probs, 1 - probs)
+    return float(-np.log(np.clip(said, LOG_LOSS_EPS, 1 - LOG_LOSS_EPS)).mean())
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from reports import intervals
+from reports import intervals, metrics
 from reports.answers import Answers
 from reports.clusters import Codes, Precision, one_way
 from reports.intervals import SEED
-from reports.metrics import Floats
+from reports.metrics import Floats, outcomes
 
 FLIPS = 10_000
 _ENUMERATED = 13  # clusters up to which all 2^G patterns are tried: no more than FLIPS of them
@@ -57,8 +57,8 @@ def differences(a: Answers, b: Answers) -> dict[str, tuple[float, Floats]]:
     """Acc, MCC and macro F1 of a minus b, each with its influence values a row (mean 0 but for Acc), shape (rows,)."""
     found = {"acc": (float((a.hits - b.hits).mean()), a.hits - b.hits)}
     for name, metric, influence in (
-        ("mcc", intervals.mcc_of, intervals.mcc_influence),
-        ("f1", intervals.f1_of, intervals.f1_influence),
+        ("mcc", metrics.mcc_of, intervals.mcc_influence),
+        ("f1", metrics.f1_of, intervals.f1_influence),
     ):
         one, two = (float(metric(_confusion(x, np.zeros(x.size, dtype=np.int64)))[0]) for x in (a, b))
         found[name] = (one - two, influence(a.truth, a.predicted) - influence(b.truth, b.predicted))
@@ -78,7 +78,7 @@ def of_catalysts(values: Floats, answers: Answers) -> Precision | None:
 
 
 def _confusion(x: Answers, clusters: Codes) -> Floats:
-    cells = (x.truth & x.predicted, ~x.truth & x.predicted, x.truth & ~x.predicted, ~x.truth & ~x.predicted)
+    cells = outcomes(x.truth, x.predicted)
     return np.stack([np.bincount(clusters, weights=cell.astype(np.float64)) for cell in cells], axis=1)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reports import intervals
+from reports import metrics
 from reports.answers import Answers, answers, shared
 from reports.clusters import around, design_effect, intraclass, one_way, two_way
 from reports.intervals import Interval
@@ -165,8 +165,8 @@ def _clustered(pair: Pair, a: Answers, b: Answers, warnings: list[str]) -> Pair:
         ci_mcc=around(mcc, one_way(mcc_values, days), -2.0, 2.0),
         ci_f1=around(f1, one_way(f1_values, days)),
         p_cluster=sign_flip(np.bincount(days, weights=deltas)),
-        p_mcc=swap(a, b, days, intervals.mcc_of),
-        p_f1=swap(a, b, days, intervals.f1_of),
+        p_mcc=swap(a, b, days, metrics.mcc_of),
+        p_f1=swap(a, b, days, metrics.f1_of),
         mde=day.smallest_difference if day.se > 0 else None,
         n_needed=rows_needed(pair.n, day, diff) if day.se > 0 else None,
         icc_day=correlation,

@@ -79,8 +79,8 @@ def _undecided(where: str, backbone: str, family: Sequence[Pair]) -> Sentence | 
         "backbone": backbone, "undecided": len(open_), "mde_min": min(seen), "mde_max": max(seen), "mde_median": median(seen),
     }  # fmt: skip
     text = (
-        f"{where}: {len(open_)} differences cannot be told from zero at this n. The smallest that could have been found, with power 0.8 and "
-        f"before correction, lies between {100 * min(seen):.1f} and {100 * max(seen):.1f} points"
+        f"{where}: {len(open_)} differences cannot be told from zero, after correction, at this n. The smallest that could have been found, with power "
+        f"0.8 and before correction, lies between {100 * min(seen):.1f} and {100 * max(seen):.1f} points"
     )
     largest = max((p for p in open_ if p.n_needed), key=lambda p: abs(p.diff or 0.0), default=None)
     if largest is None or largest.n_needed is None:
@@ -152,7 +152,7 @@ def _audit(f: Findings) -> Sentence:
     checked, late, unknown = (sum(getattr(t, name) for t in strict) for name in ("checked", "late", "unverifiable"))
     lifted = sum(s.gate == "off" for s in f.scores)
     numbers = {"checked": checked, "late": late, "unverifiable": unknown, "gate_off_cells": lifted}
-    tail = f" {lifted} cells were run with the gate off and are no evidence about a method." if lifted else ""
+    tail = f" Cells run with the gate off: {lifted}; they are no evidence about a method." if lifted else ""
     if not checked:
         return Sentence(
             "audit",

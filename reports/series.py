@@ -92,6 +92,12 @@ def counterpart(one: Series, method: str, every: Sequence[Series]) -> Series | N
     return exact[0] if exact else alike[0] if len(alike) == 1 else None
 
 
+def who(method: str, backbone: str, setting: Setting) -> str:
+    """A series in words; the gate is named unless it is the usual one."""
+    gate = f" (gate {setting.gate})" if setting.gate not in (None, "strict") else ""
+    return f"{method}{gate} with {backbone}"
+
+
 def named(text: str, cases: Sequence[str]) -> list[str]:
-    """One warning for all ``cases`` that ``text`` is true of; none without cases."""
-    return [f"{text}: {'; '.join(cases)}."] if cases else []
+    """One warning for all ``cases`` that ``text`` is true of, each named once; none without cases."""
+    return [f"{text}: {'; '.join(dict.fromkeys(cases))}."] if cases else []

@@ -10,7 +10,7 @@ from scipy import stats
 
 from reports.clusters import Precision, around, one_way
 from reports.intervals import Interval
-from reports.series import Member, Series, Setting, named
+from reports.series import Member, Series, Setting, named, who
 
 REFERENCE = ("astock", "finpure")
 SHIFT = ("cmin_us", "edt", "csmd")
@@ -52,7 +52,7 @@ def shifts(every: Sequence[Series]) -> tuple[list[Shift], list[str]]:
         if row.acc_ref is not None or row.acc_shift is not None:
             found.append(row)
         if 0 < len(missing) < len(REFERENCE) + len(SHIFT):
-            gaps.append(f"{s.method} with {s.backbone} lacks {', '.join(missing)}")
+            gaps.append(f"{who(s.method, s.backbone, s.setting)} lacks {', '.join(missing)}")
     warnings = named("shift: means over an incomplete set of benchmarks are null", gaps)
     if not found:
         warnings.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reports import intervals
+from reports import intervals, metrics
 from reports.clusters import codes, one_way
 from reports.metrics import Floats
 from reports.series import Member
@@ -92,7 +92,7 @@ def _spread(key: tuple[str | None, ...], alike: Sequence[Member]) -> Spread | No
         run_variance=between, answer_variance=noise,
         acc_se_sampling=alone.se if alone else None,
         acc_se_day=by_day.se if by_day else None,
-        mcc_sd_runs=_sd(intervals.mcc_of(totals)), f1_sd_runs=_sd(intervals.f1_of(totals)),
+        mcc_sd_runs=_sd(metrics.mcc_of(totals)), f1_sd_runs=_sd(metrics.f1_of(totals)),
         flip_share=float((hits.min(axis=0) < hits.max(axis=0)).mean()),
     )  # fmt: skip
 
