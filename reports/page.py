@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.figures import Picture
+from reports.drawing import Picture
 from reports.tables import Table
 
 
@@ -22,23 +22,29 @@ class Section:
 
 
 PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("results", "Results", "Results", ("results", "accuracy_forest", "table1", "table2")),
-    ("pairs", "Pairs", "Pairs of methods", ("pairs", "consistency")),
-    ("calibration", "Cost", "Calibration, tokens and cost", ("calibration", "tokens", "ledger", "pareto", "cost")),
-    ("shift", "Shift", "Reference and shift benchmarks", ("shift",)),
-    ("ndp", "Names and dates", "Name and date probe", ("ndp",)),
+    ("results", "Results", "Results", ("results", "accuracy_forest", "table1", "precision", "unusable_answers")),
+    ("pairs", "Pairs", "Pairs of methods", ("pairs", "differences", "spread")),
+    ("ablation", "Ablation", "Ablation", ("ablation",)),
+    ("shift", "Shift", "Reference and shift benchmarks", ("shift", "figure6")),
+    ("consistency", "Agreement", "Agreement between backbones", ("consistency", "figure8")),
+    ("calibration", "Cost", "Calibration, tokens and cost", ("calibration", "efficiency", "figure7", "ledger")),
     ("finance", "Finance", "Finance view", ("finance",)),
+    ("ndp", "Names and dates", "Name and date probe", ("ndp", "figure5")),
     ("published", "Published", "Beside the published figures", ("published",)),
     ("time_gate", "Time gate", "The time gate", ("time_gate",)),
     ("audit", "Audit", "Audit of the evidence", ("audit",)),
     ("cells", "Cells", "State of the cells", ("cells",)),
 )
 """(id, short, title, how names of tables and figures begin that belong there), in the order of the page."""
+CAPTIONS = {
+    "accuracy_forest": "Dot: accuracy. Line: 95 % Wilson interval. Upright tick: base rate, the accuracy of always answering positive. Dotted line: 50 %."
+}
+"""How to read a figure, by its name; others say it in themselves."""
 MORE = ("more", "More", "More tables and figures")
 TOPICS = {
-    "label": "Read this first",
     "differences": "What differs",
     "undecided": "What is open",
+    "constant": "What it is worth",
     "coverage": "Coverage",
     "audit": "Evidence",
     "cost": "Cost",

@@ -12,7 +12,7 @@ from typing import Any
 from harness.errors import DataError
 from harness.records import NEGATIVE, POSITIVE, Status
 from harness.replies import Replies, stores_of
-from reports.palette import looks
+from reports.drawing import method_styles
 from reports.viewer_chunks import TEXT_LIMIT, Chunk, not_ok, packed_index, seconds
 from reports.viewer_read import CaseCell, read_cells, read_files
 
@@ -189,14 +189,14 @@ def _replies(run_dir: Path, notes: list[str]) -> Replies:
 
 def _cell_table(cells: Sequence[CaseCell], names: Mapping[str, str]) -> dict[str, list[Any]]:
     first = [{key: values[0] for key, values in cell.rows.items()} for cell in cells]
-    look = looks(row["method"] for row in first)
+    looks = method_styles(row["method"] for row in first)
     return {
         **{
             key: [row[key] for row in first] for key in ("cell", "method", "backbone", "benchmark", "gate", "rehearsal")
         },
         "name": [names[row["cell"]] for row in first],
-        "colour": [look[row["method"]].colour for row in first],
-        "mark": [look[row["method"]].mark for row in first],
+        "colour": [looks[row["method"]][0] for row in first],
+        "mark": [looks[row["method"]][1] for row in first],
     }
 
 

@@ -19,7 +19,7 @@ async function unpacked(base64) {
   return JSON.parse(await new Response(stream).text());
 }
 
-const MARKS = { o: "●", s: "■", D: "◆", "^": "▲", v: "▼", P: "✚" };
+const MARKS = { o: "●", s: "■", D: "◆", "^": "▲", v: "▼", "<": "◀", ">": "▶", P: "✚", X: "✖", "*": "★", p: "⬟", h: "⬢", H: "⬢", d: "◆" };
 const FILTERS = ["benchmark", "method", "backbone", "type", "answer", "status", "gate"];
 const ANSWERS = { 1: "right", 0: "wrong", null: "not scored" };
 const HEADS = { time: "Decided", stock: "Stock", method: "Method", prob: "P(rise)", answer: "Answer", tokens: "Tokens" };

@@ -17,8 +17,8 @@ function compareValues(a, b) {
 /** Sorts the body of `table` by column `at`; equal rows keep their order. */
 function sortTable(table, at, descending) {
   const rows = [...table.tBodies[0].rows].map((row) => {
-    const cell = row.cells[at];
-    return { row, value: sortValue((cell.firstElementChild?.dataset.value ?? cell.firstChild?.textContent) || "") };
+    const { firstChild } = row.cells[at];  // the value; an interval after it is not sorted by
+    return { row, value: sortValue(firstChild?.textContent ?? "") };
   });
   rows.sort((a, b) => {
     if (a.value === null || b.value === null) return (a.value === null) - (b.value === null);
