@@ -78,7 +78,7 @@ class CaseApp {
 
   /** The options of a filter with how many forecasts each would leave. */
   options(name) {
-    const select = byId(`case-${name}`), counts = this.list.counts(name);
+    const select = byId(`case-${name}`), counts = this.list.counts[name];
     const words = [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     select.replaceChildren(el("option", { value: "" }, "all"),
       ...words.map((word) => el("option", { value: word, selected: this.list.filters[name] === word }, `${word} (${counts.get(word).toLocaleString("en")})`)));

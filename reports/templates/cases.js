@@ -43,9 +43,8 @@ class CaseList {
     this.codes = {};
     for (const name of FILTERS) this.codes[name] = this.coded(this.words[name]);
     this.filters = {};
+    this.orders = new Map();
     this.sort = { by: "time", descending: false };
-    this.shown = Int32Array.from({ length: this.size }, (_, r) => r);
-    this.active = 0;
   }
 
   /** A text column as numbers, so that a filter compares integers. */
@@ -60,38 +59,49 @@ class CaseList {
     return { code, number };
   }
 
-  /** Rows that pass all filters but `without`, and the search. */
-  passing(without = null) {
-    const tests = FILTERS.filter((name) => name !== without && this.filters[name] !== undefined)
-      .map((name) => [this.codes[name].code, this.codes[name].number.get(this.filters[name]) ?? -1]);
-    const search = (this.filters.search ?? "").toLowerCase();
-    const found = [];
-    for (let r = 0; r < this.size; r += 1) {
-      if (tests.every(([code, wanted]) => code[r] === wanted) && (!search || this.haystack[this.rows.case[r]].includes(search))) found.push(r);
+  /** All rows in the chosen order, missing values last; each order is made once. */
+  ordered() {
+    const { by, descending } = this.sort, name = `${by} ${descending}`;
+    if (!this.orders.has(name)) {
+      const key = {
+        time: (r) => this.cases.time[this.rows.case[r]], stock: (r) => this.cases.stock[this.rows.case[r]],
+        method: this.words.method, prob: (r) => this.rows.prob[r], answer: (r) => this.rows.right[r], tokens: (r) => this.rows.tokens[r],
+      }[by];
+      const values = Array.from({ length: this.size }, (_, r) => key(r) ?? null);
+      const way = descending ? -1 : 1;
+      this.orders.set(name, Int32Array.from(values.keys()).sort((r, s) => {
+        const a = values[r], b = values[s];
+        if (a === null || b === null) return (a === null) - (b === null) || r - s;
+        return (a < b ? -way : a > b ? way : 0) || r - s;
+      }));
     }
-    return found;
+    return this.orders.get(name);
   }
 
-  /** How many rows each value of a filter would leave. */
-  counts(name) {
-    const { code, number } = this.codes[name];
-    const counted = new Int32Array(number.size);
-    for (const r of this.passing(name)) counted[code[r]] += 1;
-    return new Map([...number].map(([text, i]) => [text, counted[i]]));
-  }
-
+  /** Filters and orders the rows, and counts how many each value of each filter would leave: one pass over all rows. */
   apply() {
-    const key = {
-      time: (r) => this.cases.time[this.rows.case[r]], stock: (r) => this.cases.stock[this.rows.case[r]],
-      method: this.words.method, prob: (r) => this.rows.prob[r], answer: (r) => this.rows.right[r], tokens: (r) => this.rows.tokens[r],
-    }[this.sort.by];
-    const rows = this.passing().map((r) => ({ r, value: key(r) ?? null }));
-    const way = this.sort.descending ? -1 : 1;
-    rows.sort((a, b) => {
-      if (a.value === null || b.value === null) return (a.value === null) - (b.value === null) || a.r - b.r;
-      return (a.value < b.value ? -way : a.value > b.value ? way : 0) || a.r - b.r;
-    });
-    this.shown = Int32Array.from(rows, ({ r }) => r);
+    const search = (this.filters.search ?? "").toLowerCase();
+    const found = this.haystack.map((text) => text.includes(search));
+    const codes = FILTERS.map((name) => this.codes[name].code);
+    const wanted = FILTERS.map((name) => (this.filters[name] === undefined ? null : this.codes[name].number.get(this.filters[name]) ?? -1));
+    const counts = FILTERS.map((name) => new Int32Array(this.codes[name].number.size));
+    const passes = new Uint8Array(this.size);
+    for (let r = 0; r < this.size; r += 1) {
+      if (!found[this.rows.case[r]]) continue;
+      let misses = 0, missed = 0;
+      for (let f = 0; f < codes.length && misses < 2; f += 1) {
+        if (wanted[f] !== null && codes[f][r] !== wanted[f]) {
+          misses += 1;
+          missed = f;
+        }
+      }
+      if (misses === 1) counts[missed][codes[missed][r]] += 1;  // this filter alone keeps the row out
+      if (misses > 0) continue;
+      passes[r] = 1;
+      for (let f = 0; f < codes.length; f += 1) counts[f][codes[f][r]] += 1;
+    }
+    this.counts = Object.fromEntries(FILTERS.map((name, f) => [name, new Map([...this.codes[name].number].map(([text, i]) => [text, counts[f][i]]))]));
+    this.shown = this.ordered().filter((r) => passes[r]);
     this.active = 0;
   }
 

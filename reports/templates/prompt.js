@@ -13,7 +13,7 @@ const STREAMS = [
   [/^## (The rule|The predicate)$/, "skill"],
   [/^(-----Entities-----|Entities:)$/, "entity"],
   [/^(-----Relationships-----|Relations:|Relationships:)$/, "relation"],
-  [/^Hyperedges:$/, "hyperedge"],
+  [/^Statements and what they are about:$/, "hyperedge"],
   [/^(-----Reports-----|Reports:)$/, "community"],
   [/^(-----Sources-----|Sources:|Chunks:|Documents:)$/, "chunk"],
   [/^## (Your answer|Your verdict|What to give)$/, "answer"],

@@ -123,11 +123,10 @@ function drawTimeline(evidence, decided, resolved, width, choose) {
   });
   root.append(svg("line", { x1: line, x2: line, y1: top - 12, y2: height - bottom + 4, class: "decision" }));
   root.append(svg("text", { x: line, y: 10, "text-anchor": after ? "middle" : "end", class: "decision-name" }, "T, decision"));
-  root.append(svg("text", { x: line, y: height - 8, "text-anchor": after ? "middle" : "end", class: "axis" }, "T"));
   if (resolved !== null && resolved > decided) {
     const x = place(resolved);
     root.append(svg("line", { x1: x, x2: x, y1: top - 8, y2: height - bottom, class: "resolved" }));
-    root.append(svg("text", { x, y: height - 8, "text-anchor": "end", class: "axis" }, `outcome +${ageText(resolved - decided)}`));
+    root.append(svg("text", { x, y: height - 8, "text-anchor": "end", class: "axis" }, `${narrow ? "" : "outcome "}+${ageText(resolved - decided)}`));
   }
   return root;
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from methods.tiem.hefr import HEADINGS
 from reports import Report, build, viewer
 from tests.reports.browser import CHROMIUM, chromium, opened
 from tests.reports.cases import case_run, full_cell
@@ -19,6 +20,10 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found: the page is not opened in a browser"),
 ]
 TIEM, ZERO = "tiem__deepseek_v4_flash__astock__0a1b2c3d", "zero_shot__deepseek_v4_flash__astock__0a1b2c3d"
+PROMPTS = [
+    (Path(__file__).parents[2] / "methods" / "prompts" / f"{name}.j2").read_text("utf-8")
+    for name in ("forecast_user", "tiem_scmr_predicate", "tiem_scmr_judge")
+]
 
 
 def link(case: str, a: str, b: str | None = None) -> str:
@@ -45,7 +50,7 @@ def test_the_page_fits_and_is_quiet(browser: Any, demo: Report, width: int, sche
         assert "TIME GATE OFF" in tab.text("h1")
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
         assert tab.page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
-        assert tab.count("#results tbody tr") == len(demo.scores)
+        assert tab.count("[data-table=results] tbody tr") == len(demo.scores)
     assert tab.said == []
     assert tab.outward == []
 
@@ -53,7 +58,7 @@ def test_the_page_fits_and_is_quiet(browser: Any, demo: Report, width: int, sche
 def test_the_first_screen_is_the_narrative(browser: Any, demo: Report) -> None:
     with opened(browser, demo.out / "report.html") as tab:
         shown = tab.text("#summary")
-        for sentence in demo.data["narrative"]:
+        for sentence in demo.data["summary"]:
             assert sentence["topic"] == "label" or sentence["text"] in shown
         box = tab.page.locator("#summary").bounding_box()
         assert box["y"] < 300
@@ -61,13 +66,13 @@ def test_the_first_screen_is_the_narrative(browser: Any, demo: Report) -> None:
 
 def test_a_table_sorts_by_a_click_and_keeps_missing_values_last(browser: Any, demo: Report) -> None:
     with opened(browser, demo.out / "report.html") as tab:
-        head = tab.page.locator("#results thead th", has_text="Acc").first
+        head = tab.page.locator("[data-table=results] thead th", has_text="Acc").first
         column = head.evaluate("h => h.cellIndex")
 
         def values() -> list[str]:
             return [
                 cell.split()[0]
-                for cell in tab.page.locator(f"#results tbody td:nth-child({column + 1})").all_inner_texts()
+                for cell in tab.page.locator(f"[data-table=results] tbody td:nth-child({column + 1})").all_inner_texts()
             ]
 
         before = values()
@@ -318,5 +323,20 @@ def test_print_shows_the_report_without_its_controls(browser: Any, demo: Report)
         tab.page.emulate_media(media="print")
         assert tab.page.is_hidden("nav")
         assert tab.page.is_hidden("#case-list")
-        assert tab.page.is_visible("#results table")
+        assert tab.page.is_visible("[data-table=results] table")
         assert tab.page.pdf().startswith(b"%PDF")
+
+
+def test_every_heading_of_our_prompts_opens_a_stream(browser: Any, cases: Path) -> None:
+    found = {line for text in PROMPTS for line in text.splitlines() if line.startswith("## ")}
+    found |= {f"### {heading}" for heading in HEADINGS.values()} | {
+        "Entities:",
+        "Relations:",
+        "Statements and what they are about:",
+        "Sources:",
+    }
+    found |= {f"-----{name}-----" for name in ("Reports", "Entities", "Relationships", "Sources")}
+    with opened(browser, cases) as tab:
+        known = "heading => STREAMS.some(([pattern]) => pattern.test(heading))"
+        assert [heading for heading in sorted(found) if not tab.page.evaluate(known, heading)] == []
+        assert not tab.page.evaluate(known, "## A heading inside a document")
