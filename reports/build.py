@@ -13,6 +13,7 @@ from reports import contents, figures, labels, render
 from reports.cautions import cautions
 from reports.conventions import CONVENTIONS
 from reports.data import as_json
+from reports.drawing import Picture
 from reports.findings import find
 from reports.load import Loaded, load
 from reports.pairs import REFERENCE
@@ -43,7 +44,7 @@ class Report:
     title: str
     scores: tuple[Score, ...]
     tables: tuple[Table, ...]
-    figures: tuple[figures.Picture, ...]
+    figures: tuple[Picture, ...]
     warnings: tuple[str, ...]
     data: Mapping[str, Any]
 

@@ -104,7 +104,7 @@ def _days(scores: Sequence[Score]) -> Sentence | None:
     worst = max(known, key=lambda s: s.design_effect_day or 0.0, default=None)
     if worst is None or (worst.design_effect_day or 0.0) <= 1:
         return None
-    numbers = {
+    numbers: dict[str, Any] = {
         "cell": worst.cell, "n_scored": worst.n_scored, "n_days": worst.n_days,
         "design_effect_day": worst.design_effect_day, "effective_n_day": worst.effective_n_day,
     }  # fmt: skip
@@ -134,7 +134,7 @@ def _coverage(scores: Sequence[Score]) -> Sentence | None:
         return None
     unusable = sum(c for s in scores for name, c in s.counts.items() if Status(name).final and name != Status.OK)
     lost = sum(c for s in scores for name, c in s.counts.items() if not Status(name).final)
-    numbers = {"cells": len(scores), "below": len(short), "unusable": unusable, "infrastructure": lost}
+    numbers: dict[str, Any] = {"cells": len(scores), "below": len(short), "unusable": unusable, "infrastructure": lost}
     if not short:
         return Sentence("coverage", "good", f"Coverage is 100 % in all {len(known)} cells.", numbers)
     first = short[0]
