@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, labels, render
+from reports import contents, figures, labels, page, render
 from reports.cautions import cautions
 from reports.conventions import CONVENTIONS
 from reports.data import as_json
 from reports.drawing import Picture
 from reports.findings import find
 from reports.load import Loaded, load
+from reports.narrative import narrative
 from reports.pairs import REFERENCE
 from reports.scores import Score
-from reports.sentences import sentences
 from reports.tables import Table
+from reports.viewer import Viewer, build_viewer
 
 HEADING = "Event-driven forecasting: evaluation report"
-SECTIONS = (
-    ("results", "Results"),
-    ("pairs", "Pairs"),
-    ("calibration", "Calibration and cost"),
-    ("published", "Published figures"),
-    ("time_gate", "Time gate"),
-    ("audit", "Audit"),
-    ("cells", "State of the cells"),
-    ("warnings", "Warnings"),
-    ("how", "How to read this"),
-    ("reproducibility", "Reproducibility"),
-)
 
 
 @dataclass(frozen=True)
@@ -65,10 +54,13 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     f = find(load(run_dirs), reference or REFERENCE)
     warnings = cautions(f)
     title = labels.titled(HEADING, f.scores)
-    data = as_json(f, title, sentences(f), warnings)
+    data = as_json(f, title, warnings)
+    data["summary"] = [asdict(sentence) for sentence in narrative(data)]
+    viewer = build_viewer(run_dirs, labels.display_names(f.scores))
+    data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}
     report = Report(out, title, f.scores, contents.tables(f, data), figures.pictures(f, data), warnings, data)
     try:
-        _write(report, _reproducibility(f.loaded))
+        _write(report, viewer, _reproducibility(f.loaded))
     except OSError as error:
         raise DataError(
             f"{error.filename or out}: the report cannot be written here ({error.strerror or error}). "
@@ -106,7 +98,7 @@ def _facts(scores: Sequence[Score]) -> list[tuple[str, str]]:
     return [*((name, f"{count:,}") for name, count in facts), ("cells complete", f"{done:,} of {len(scores):,}")]
 
 
-def _write(report: Report, reproducibility: list[dict[str, Any]]) -> None:
+def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]) -> None:
     for folder in ("tables", "figures"):
         (report.out / folder).mkdir(parents=True, exist_ok=True)
     for table in report.tables:
@@ -128,11 +120,14 @@ def _write(report: Report, reproducibility: list[dict[str, Any]]) -> None:
         "heading": HEADING,
         "label": report.data["label"],
         "facts": _facts(report.scores),
-        "sections": SECTIONS,
+        "sections": page.sections(report.tables, report.figures),
+        "captions": page.CAPTIONS,
+        "said": page.by_topic(report.data["summary"]),
         "conventions": CONVENTIONS,
-        "tables": {table.name: table for table in report.tables},
         "reproducibility": reproducibility,
+        "viewer": viewer,
     }
+    viewer.write_beside(report.out)
     _text(report.out / "report.html", render.html(context))
     _text(report.out / "report.md", render.markdown(context))
     _text(

@@ -10,18 +10,16 @@ from reports import labels
 from reports.findings import Findings
 from reports.published import audit_rows
 from reports.scores import Score
-from reports.sentences import Sentence
 
 Row = dict[str, Any]
 
 
-def as_json(f: Findings, title: str, summary: Sequence[Sentence], warnings: Sequence[str]) -> Row:
-    """The content of report.json; fractions, unrounded, None for undefined."""
+def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
+    """The content of report.json but for its sentences, which are made from it; fractions, unrounded, None for undefined."""
     return {
         "title": title,
         "label": labels.label(f.scores),
         "reference": f.reference,
-        "summary": [asdict(sentence) for sentence in summary],
         "cells": [{**asdict(s), "notes": s.notes, "label": labels.label([s])} for s in f.scores],
         "pairs": [
             {**asdict(p), "significant": p.significant, "label": _label(f, (p.cell_a, p.cell_b))} for p in f.pairs

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from threading import Lock
 from typing import TypeVar
 
 from harness.errors import HarnessError
+from harness.replies import pack, unpack
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -227,13 +227,3 @@ class ReplyCache:
                 f"reply cache {self.path}: {error}. Check free space and permissions there, then run the same command "
                 "again; replies stored so far are kept."
             ) from error
-
-
-def pack(text: str) -> bytes:
-    """A text as it is stored."""
-    return zlib.compress(text.encode(), 1)
-
-
-def unpack(blob: bytes) -> str:
-    """The text of a stored ``request`` or ``reply``."""
-    return zlib.decompress(blob).decode()

@@ -15,10 +15,14 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from harness.records import CALL_SCHEMA
-from reports import build, feasible, frontier
+from reports import feasible, frontier
 from reports.agreement import kappa
+from reports.cautions import cautions
+from reports.data import as_json
 from reports.finance import newey_west
+from reports.findings import find
 from reports.intervals import wilson
+from reports.load import load
 from reports.shift import REFERENCE, SHIFT
 from tests.reports.runs import rows, write_cell
 
@@ -36,9 +40,11 @@ def share(method: str, backbone: str, benchmark: str, right: int, n: int = 20, *
 
 
 def reported(run: Path, *cells: Rows) -> dict[str, Any]:
+    """What report.json would hold."""
     for cell in cells:
         write_cell(run, cell)
-    return dict(build([run], run / "report").data)
+    f = find(load([run]), "tiem")
+    return as_json(f, "", cautions(f))
 
 
 def test_shift_by_hand(run: Path) -> None:
@@ -146,7 +152,7 @@ def test_calls_that_belong_to_no_row_are_part_of_the_life_cycle(run: Path) -> No
         shared | {"request_sha256": "c", "epoch": 0, "prompt_tokens": 900, "completion_tokens": 100, "cost_usd": 0.01},
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(calls, schema=CALL_SCHEMA), path)
-    (row,) = build([run], run / "report").data["tokens"]
+    (row,) = reported(run)["tokens"]
     assert row["tokens_lifecycle_mean"] == pytest.approx(1000 + 5000 / 10)
     assert row["cost_per_forecast"] == pytest.approx(0.01 + 0.3 / 10)
     assert row["shared_known"]
