@@ -46,7 +46,7 @@ class Answers:
 
     @cached_property
     def right(self) -> Bools:
-        return self.truth == self.predicted
+        return ~(self.truth ^ self.predicted)
 
     @cached_property
     def hits(self) -> Floats:

@@ -105,12 +105,12 @@ def policies(scores: Sequence[Score]) -> Table:
             *WHO,
             Column("coverage", "Coverage %", "percent"),
             *(
-                Column(f"{key}{suffix}", header, kind, over=over)
+                column
                 for over, suffix in (("Wrong", ""), ("Left out", "_answered"), ("Right", "_if_right"))
-                for key, header, kind in (
-                    ("acc", "Acc %", "percent"),
-                    ("mcc", "MCC", "decimal"),
-                    ("f1_macro" if not suffix else "f1", "F1 %", "percent"),
+                for column in (
+                    Column(f"acc{suffix}", "Acc %", "percent", over=over),
+                    Column(f"mcc{suffix}", "MCC", "decimal", over=over),
+                    Column(f"f1{suffix or '_macro'}", "F1 %", "percent", over=over),
                 )
             ),
             Column("balanced_acc", "Balanced acc %", "percent"),

@@ -60,7 +60,7 @@ def differences(f: Findings, rows: Sequence[Row]) -> Picture | None:
 
 def shift(f: Findings, rows: Sequence[Row]) -> Picture | None:
     """Figure 6: accuracy on the reference and the shift benchmarks, the worst of these, and their ratio."""
-    shown = [row for row in series_rows(rows, f.by_cell) if row["acc_ref"] is not None and row["acc_shift"] is not None]
+    shown = [row for row in series_rows(rows, f.by_cell) if row["robustness"] is not None]
     if not shown:
         return None
     title = _titled(
@@ -73,8 +73,10 @@ def shift(f: Findings, rows: Sequence[Row]) -> Picture | None:
         axes.plot([reference], [y], mark, color=colour, mfc="white", ms=7, zorder=3)
         axes.plot([moved], [y], mark, color=colour, ms=7, zorder=3)
         axes.plot([worst], [y], "|", color=colour, ms=11, mew=1.8, zorder=2)
-        at = {"xy": (1, y), "xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points"}
-        axes.annotate(f"{row['robustness']:.3f}", va="center", fontsize=8, color=_DARK, annotation_clip=False, **at)
+        axes.annotate(
+            f"{row['robustness']:.3f}", (1, y), (4, 0), ("axes fraction", "data"), "offset points", va="center",
+            fontsize=8, color=_DARK, annotation_clip=False,
+        )  # fmt: skip
 
     handles = [
         Line2D([], [], color=_DARK, marker="o", mfc="white", ls="none", label="reference (astock, finpure)"),

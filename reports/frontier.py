@@ -14,6 +14,8 @@ from reports.series import Series
 from reports.usage import Usage
 
 Usages = Mapping[str, Usage]
+Kind = Literal["every", "final"]
+KINDS: tuple[Kind, Kind] = ("every", "final")
 Shares = tuple[float | None, float | None]
 """With lifecycle tokens, with tokens of the final call."""
 
@@ -29,13 +31,13 @@ def shares(every: Sequence[Series], usages: Sequence[Usages]) -> dict[int, Share
         groups[s.backbone, s.setting.gate, s.setting.seed].append((s, u))
     found: dict[int, Shares] = {}
     for group in groups.values():
-        lifecycle, final = (_group(group, kind) for kind in ("every", "final"))  # type: ignore[arg-type]
+        lifecycle, final = (_group(group, kind) for kind in KINDS)
         for s, _ in group:
             found[id(s)] = (lifecycle.get(id(s)), final.get(id(s)))
     return found
 
 
-def _group(group: Sequence[tuple[Series, Usages]], kind: Literal["every", "final"]) -> dict[int, float]:
+def _group(group: Sequence[tuple[Series, Usages]], kind: Kind) -> dict[int, float]:
     known = [(s, u) for s, u in group if all(not np.isnan(getattr(one, kind)).all() for one in u.values())]
     common = set.intersection(*(set(u) for _, u in known)) if len(known) > 1 else set()
     draws = [found for name in sorted(common) if (found := _draws(known, name, kind)) is not None]
@@ -53,9 +55,7 @@ def undominated(acc: Floats, tokens: Floats) -> Bools:
     return ~np.asarray(beaten.any(axis=2), dtype=np.bool_)
 
 
-def _draws(
-    known: Sequence[tuple[Series, Usages]], name: str, kind: Literal["every", "final"]
-) -> tuple[Floats, Floats] | None:
+def _draws(known: Sequence[tuple[Series, Usages]], name: str, kind: Kind) -> tuple[Floats, Floats] | None:
     """Accuracy and tokens a forecast on one benchmark, both of shape (draws, methods); None without a common row."""
     members = [s.members[name] for s, _ in known]
     keys = sorted(set.intersection(*(set(member.answers.positions) for member in members)))

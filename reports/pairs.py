@@ -164,7 +164,7 @@ def _clustered(pair: Pair, a: Answers, b: Answers, warnings: list[str]) -> Pair:
         ci_two_way=around(diff, two_way(deltas, days, stocks)) if stocks is not None else None,
         ci_mcc=around(mcc, one_way(mcc_values, days), -2.0, 2.0),
         ci_f1=around(f1, one_way(f1_values, days)),
-        p_cluster=sign_flip(np.bincount(days, weights=deltas)),
+        p_cluster=sign_flip(np.bincount(days, weights=deltas).astype(np.float64)),
         p_mcc=swap(a, b, days, metrics.mcc_of),
         p_f1=swap(a, b, days, metrics.f1_of),
         mde=day.smallest_difference if day.se > 0 else None,

@@ -75,6 +75,6 @@ def _shared(calls: Mapping[str, Sequence[object]], prices: Mapping[str, float]) 
         if epoch is None:
             key = i if sha is None else sha
             # an embedding has no completion
-            tokens[key] = None if prompt is None else float(prompt) + float(completion or 0)  # type: ignore[arg-type]
-            cost[key] = prices.get(str(sha), usd)  # type: ignore[arg-type]
+            tokens[key] = None if prompt is None else float(prompt) + float(completion or 0)
+            cost[key] = prices.get(str(sha), usd)
     return tuple(None if None in part.values() else float(sum(part.values())) for part in (tokens, cost))  # type: ignore[return-value, arg-type]
