@@ -108,7 +108,7 @@ class CaseView {
     const { list } = this, cell = list.rows.cell[r], prob = list.rows.prob[r];
     const [text, tone] = answerText(list, r);
     return [
-      el("h4", { class: "who" }, methodMark(list, r), ` ${list.cells.name[cell]} `, el("span", { class: "soft" }, `${list.cells.backbone[cell]}${list.cells.rehearsal[cell] ? ", rehearsal: not a language model" : ""}${list.cells.gate[cell] === "strict" ? "" : `, gate ${list.cells.gate[cell]}`}`)),
+      el("h4", { class: "who" }, methodMark(list, r), ` ${list.cells.name[cell]} `, el("span", { class: "soft" }, `${list.cells.backbone[cell]}${list.cells.rehearsal[cell] ? " (not a language model)" : ""}${list.cells.gate[cell] === "strict" ? "" : `, gate ${list.cells.gate[cell]}`}`)),
       el("div", { class: "verdict" },
         el("span", { class: `big ${tone}` }, text),
         prob === null ? el("span", {}, "no probability") : el("span", { class: "bar", role: "img", "aria-label": `probability of a rise ${prob.toFixed(3)}` }, el("i", { style: `left:${100 * prob}%` }), el("b", {})),
