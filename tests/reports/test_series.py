@@ -234,6 +234,15 @@ def test_published_figures_are_held_against_their_n(figures: tuple[float, float,
     assert feasible.note(*figures) == said
 
 
+def test_a_file_without_rows_is_a_cell_without_figures(run: Path) -> None:
+    path = write_cell(run, rows("tiem", n=1))
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    data = reported(run, rows("cot", n=3))
+    empty = next(cell for cell in data["cells"] if cell["method"] == "tiem")
+    assert (empty["n"], empty["n_scored"], empty["coverage"], empty["acc"], empty["mcc_ci"]) == (0, 0, None, None, None)
+    assert any("coverage is null: no forecast was expected" in text for text in data["warnings"])
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_tiny_cells_make_a_report(run: Path, n: int) -> None:
     data = reported(run, rows("tiem", n=n), rows("cot", n=n), rows("tiem", "other", n=n))
