@@ -44,7 +44,7 @@ def test_golden(which: str, name: str, request: pytest.FixtureRequest) -> None:
 
 def test_layout(demo: Report) -> None:
     tables = (
-        "results", "table1", "pairs", "precision", "ablation", "shift", "efficiency", "consistency", "calibration_and_cost",
+        "results", "hindsight", "table1", "pairs", "precision", "ablation", "shift", "efficiency", "consistency", "calibration_and_cost",
         "unusable_answers", "spread", "finance", "published", "time_gate", "audit", "cells",
     )  # fmt: skip
     drawn = ("accuracy_forest", "differences", "figure7_tokens")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score, matthews_corrcoef
 
 from harness.records import CALL_SCHEMA
 from reports import feasible, frontier
@@ -207,6 +207,25 @@ def test_returns_by_hand(run: Path) -> None:
     ]  # fmt: skip
     assert (row["ls_days"], row["ls_gross"]) == (len(legs), pytest.approx(np.mean(legs)))
     assert row["ls_net"] == pytest.approx(np.mean(legs) - 0.004)
+
+
+def test_the_majority_of_the_day_in_hindsight(run: Path) -> None:
+    """Three days: two of three rise, a tie, one of three rises."""
+    labels = ("positive", "positive", "negative", "positive", "negative", "negative", "positive", "negative")
+    days = (1, 1, 1, 2, 2, 3, 3, 3)
+    found = rows("cot", "b", n=8)
+    for row, label, day in zip(found, labels, days, strict=True):
+        row |= {"label": label, "decision_day": date(2024, 3, day)}
+    data = reported(run, found)
+    assert data["hindsight"] == [
+        {
+            "benchmark": "astock", "n": 8, "n_days": 3, "always_positive": 0.5, "acc": 5 / 8,
+            "mcc": pytest.approx(matthews_corrcoef([1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0, 0])),
+            "f1_macro": pytest.approx(f1_score([1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0, 0], average="macro")),
+            "label": "",
+        }
+    ]  # fmt: skip
+    assert "majority" not in [cell["method"] for cell in data["cells"]]
 
 
 def test_newey_west_by_hand() -> None:
