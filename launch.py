@@ -98,9 +98,9 @@ def run(arguments: Sequence[str], console: Console) -> int:
     mode = configs[0].run.mode
     jobs = make_jobs(configs, lambda text: say(console, text))
     directory = RunDirectory(configs[0].run.dir)
-    directory.lock()
     if mode == "estimate":
         return tell_estimate(jobs, directory, console)
+    directory.lock()
     if mode == "check":
         return EXIT_OK if check(jobs, directory, lambda finding: say(console, str(finding))) else EXIT_INCOMPLETE
     try:

@@ -104,7 +104,8 @@ def main(arguments: list[str]) -> int:
         print(ledger_text(found, f"{args.run_dir}: {title}"))
         unpriced = sorted({one.backbone for one in paid if cost is not None and cost(one) is None})
         if unpriced:
-            print(f"no price for {', '.join(unpriced)}: set prices in its YAML, or give --prices FILE")
+            theirs = f"conf/backbone/{args.at.removeprefix('backbone=')}.yaml" if args.at else "its YAML"
+            print(f"no price for calls to {', '.join(unpriced)}: set prices in {theirs}, or give --prices FILE")
         if args.json:
             args.json.write_text(json.dumps({"prices": title, **found.as_json()}, indent=2), "utf-8")
     except HarnessError as error:

@@ -92,11 +92,13 @@ class MemoryLog:
     Attributes:
         ops: the operations.
         filled_until: of a memory that was filled no further, all that was known before then is in it; None: all there is.
+        made_by: who made it: ``run``, the name of the run, and ``learner``, the fingerprint of the method; None if not stated.
     """
 
     def __init__(self, ops: Iterable[MemoryOp] = ()) -> None:
         self.ops: list[MemoryOp] = []
         self.filled_until: datetime | None = None
+        self.made_by: Mapping[str, Any] | None = None
         self._versions: dict[str, tuple[list[int], list[str | None]]] = {}
         self._live: dict[str | None, dict[str, str]] = {None: {}}
         self._records: set[str] = set()

@@ -7,6 +7,7 @@ committed again, so a call that Ray repeats after a restart does no harm.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,8 +46,10 @@ def read_journal(path: Path) -> list[MemoryOp]:
 
 
 def write_memory(path: Path, log: MemoryLog) -> None:
-    """Export ``log`` as one Parquet file, its hash and how far it was filled in the file's metadata."""
+    """Export ``log`` as one Parquet file; its hash, how far it was filled and by whom in the file's metadata."""
     stated = {"log_sha256": log.sha256()}
+    if log.made_by is not None:
+        stated["made_by"] = json.dumps(log.made_by, ensure_ascii=False, sort_keys=True)
     if log.filled_until is not None:
         stated["filled_until"] = log.filled_until.isoformat()
     table = pa.Table.from_pylist(log.rows(), schema=MEMORY_SCHEMA.with_metadata(stated))
@@ -62,6 +65,8 @@ def read_memory(path: Path) -> MemoryLog:
     Raises:
         DataError: not such a file, or its operations do not have the hash that it states.
     """
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file")
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
@@ -70,6 +75,7 @@ def read_memory(path: Path) -> MemoryLog:
         raise DataError(f"{path}: not a memory file: it needs the columns {', '.join(MEMORY_SCHEMA.names)}")
     log = MemoryLog(ops_of(table.to_pylist()))
     stated = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    log.made_by = json.loads(stated["made_by"]) if "made_by" in stated else None
     if "filled_until" in stated:
         log.filled_until = datetime.fromisoformat(stated["filled_until"])
     if stated.get("log_sha256", log.sha256()) != log.sha256():
@@ -204,6 +210,7 @@ class MemoryActor:
     async def export(self, path: str, filled_until: datetime | None) -> None:
         """Write memory.parquet; ``filled_until``: see ``MemoryLog``, None: as it was read from the trained memory."""
         self._log.filled_until = filled_until or self._log.filled_until
+        self._log.made_by = self._log.made_by or {"run": self._cell, "learner": dict(self._learner.fingerprint())}
         write_memory(Path(path), self._log)
 
     def _write(self, key: CommitKey, changes: Sequence[Change]) -> None:

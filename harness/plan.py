@@ -156,7 +156,10 @@ class _Plan:
             return None, None
         if config.memory_file is not None:
             file = Path(config.memory_file).expanduser().absolute()
-            return TrainedMemory(None, file), self._file(file).sha256()
+            log = self._file(file)
+            for doubt in _doubts(file, log.made_by, learner, config):
+                self._warn_once(doubt)
+            return TrainedMemory(None, file), log.sha256()
         if learner.learns_from == "records":
             training = self._filling(config, benchmark, learner)
         elif benchmark.experience is not None:
@@ -230,6 +233,31 @@ def _bounded(jobs: Sequence[Job]) -> list[Job]:
         spec = replace(memory.training.spec, fed_until=until)
         fillings[name] = replace(memory, training=replace(memory.training, spec=spec))
     return [replace(job, memory=fillings.get(job.memory.name, job.memory)) if job.memory else job for job in jobs]
+
+
+def _doubts(file: Path, made_by: Mapping[str, Any] | None, learner: Learner, config: CellConfig) -> list[str]:
+    """What speaks against reading the memory in ``file``, though it can be read.
+
+    Raises:
+        ConfigError: it is the memory of another method.
+    """
+    if made_by is None:
+        return []
+    run, maker, reader = str(made_by["run"]), made_by["learner"], learner.fingerprint()
+    if maker["class"] != reader["class"]:
+        raise ConfigError(
+            f"memory_file: {file} is a memory of {maker['class']} (run {run}), and method={learner.name} needs one of "
+            f"{reader['class']}; give a memory of that method, or leave memory_file out"
+        )
+    _, backbone, benchmark, *_ = [*run.split("__"), "", "", ""]
+    doubts = []
+    if digest(maker) != digest(reader):
+        doubts.append("with other settings or prompts of the method")
+    if backbone and backbone != config.backbone.name:
+        doubts.append(f"with backbone={backbone}, not {config.backbone.name}")
+    if benchmark and learner.learns_from == "records" and benchmark != config.benchmark.name:
+        doubts.append(f"on benchmark={benchmark}, not {config.benchmark.name}")
+    return [f"memory_file: {file} was made {doubt} (run {run})" for doubt in doubts]
 
 
 def _check_reach(job: Job, file: Path, filled: datetime | None) -> None:

@@ -41,6 +41,8 @@ CLOSE_SECONDS = 30.0
 def start_ray(address: str | None, object_store_mb: int) -> None:
     """Start a local Ray session, or join the cluster at ``address``; no dashboard, no usage reports.
 
+    A local one that does not come up is tried once more: Ray gives its processes 30 s, which a busy machine may miss.
+
     Raises:
         HarnessError: it does not come up: a machine that is too busy, or no cluster there.
     """
@@ -49,12 +51,28 @@ def start_ray(address: str | None, object_store_mb: int) -> None:
     local: dict[str, Any] = (
         {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
     )
+
+    def start() -> None:
+        try:
+            ray.init(
+                address=address or "local",
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **local,
+            )
+        except BaseException:
+            ray.shutdown()
+            raise
+
     try:
-        ray.init(
-            address=address or "local", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **local
-        )
-    except Exception as error:  # what Ray raises here has no common type
-        ray.shutdown()
+        try:
+            start()
+        except Exception:  # what Ray raises here has no common type
+            if address:
+                raise
+            start()
+    except Exception as error:
         where = f"there is no Ray cluster at cluster.address={address}" if address else "Ray did not start"
         advice = (
             "Is the cluster running? Does it want a token (then set RAY_AUTH_MODE=token)?"

@@ -25,3 +25,17 @@ def test_a_session_that_does_not_come_up_is_said(
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     with pytest.raises(HarnessError, match=said):
         start_ray(address, 256)
+
+
+def test_a_local_session_is_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def busy(**options: Any) -> None:
+        tried.append(options["address"])
+        if len(tried) == 1:
+            raise Exception("timed out")
+
+    monkeypatch.setattr(ray, "init", busy)
+    monkeypatch.setattr(ray, "shutdown", lambda: tried.append("shut down"))
+    start_ray(None, 256)
+    assert tried == ["local", "shut down", "local"]

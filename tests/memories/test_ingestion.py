@@ -283,6 +283,33 @@ def test_a_shared_memory_that_does_not_reach_far_enough_is_refused(tmp_path: Pat
             make_jobs([config_of(*here, *more)], lambda text: None)
 
 
+def test_a_memory_of_another_method_is_refused_and_other_circumstances_are_told(tmp_path: Path) -> None:
+    filling = filling_of(())
+    log, file = MemoryLog(), tmp_path / "memory.parquet"
+    log.made_by = {"run": filling.spec.name, "learner": dict(filling.spec.method.fingerprint())}
+    write_memory(file, log)
+    told: list[str] = []
+
+    def made(*overrides: str) -> list[str]:
+        told.clear()
+        make_jobs([config_of("benchmark=sample", f"memory_file='{file}'", *overrides)], told.append)
+        return [text for text in told if "memory_file" in text]
+
+    assert made("method=mem0") == []
+    with pytest.raises(ConfigError, match=r"is a memory of methods\.mem0.*method=a_mem needs one of methods\.a_mem"):
+        made("method=a_mem")
+    for override, said in (
+        ("backbone=rehearsal_b", "with backbone=rehearsal, not rehearsal_b"),
+        ("method.neighbours=10", "with other settings or prompts"),
+    ):
+        (text,) = made("method=mem0", override)
+        assert said in text
+    log.made_by = {**log.made_by, "run": filling.spec.name.replace("sample", "harbour")}
+    write_memory(file, log)
+    (text,) = made("method=mem0")
+    assert "on benchmark=harbour, not sample" in text
+
+
 def training_of(*overrides: str) -> str:
     """Name of the training that a cell reads: equal names share one memory."""
     (job,) = make_jobs([config_of("benchmark=sample", *overrides)], lambda text: None)
