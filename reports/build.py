@@ -86,8 +86,8 @@ def _reproducibility(loaded: Loaded) -> list[dict[str, Any]]:
     return found
 
 
-def _facts(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Counts at the head of the page."""
+def _facts(scores: Sequence[Score], unbegun: int) -> list[tuple[str, str]]:
+    """Counts at the head of the page; ``unbegun`` cells have no row yet."""
     counted = [
         (name, len({getattr(s, key) for s in scores}))
         for name, key in (("cells", "cell"), ("methods", "method"), ("benchmarks", "benchmark"))
@@ -95,7 +95,10 @@ def _facts(scores: Sequence[Score]) -> list[tuple[str, str]]:
     backbones = len({s.backbone for s in scores if not s.no_llm})
     done = sum(s.state == "complete" for s in scores)
     facts = [*counted, ("backbones", backbones), ("forecast rows", sum(sum(s.counts.values()) for s in scores))]
-    return [*((name, f"{count:,}") for name, count in facts), ("cells complete", f"{done:,} of {len(scores):,}")]
+    return [
+        *((name, f"{count:,}") for name, count in facts),
+        ("cells complete", f"{done:,} of {len(scores) + unbegun:,}"),
+    ]
 
 
 def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]) -> None:
@@ -119,7 +122,7 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
         "report": report,
         "heading": HEADING,
         "label": report.data["label"],
-        "facts": _facts(report.scores),
+        "facts": _facts(report.scores, len(report.data["unbegun"])),
         "sections": page.sections(report.tables, report.figures),
         "captions": page.CAPTIONS,
         "said": page.by_topic(report.data["summary"]),

@@ -38,6 +38,7 @@ def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
         "ndp": [],
         "published": _published(f),
         "ledger": [{"run": number, **found} for number, found in enumerate(f.loaded.ledgers, 1) if found],
+        "unbegun": list(f.loaded.unbegun),
         "warnings": list(warnings),
         "manifests": list(f.loaded.manifests),
     }

@@ -67,12 +67,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Loaded:
-    """All cells of all runs in the order (benchmark, backbone, method, cell), and one manifest and ledger (or None) a run."""
+    """All cells of all runs in the order (benchmark, backbone, method, cell), and one manifest and ledger (or None) a run.
+
+    ``unbegun`` are cells that a manifest lists and of which no run has a row yet.
+    """
 
     cells: tuple[Cell, ...]
     manifests: tuple[Mapping[str, Any] | None, ...]
     warnings: tuple[str, ...]
     ledgers: tuple[Mapping[str, Any] | None, ...] = ()
+    unbegun: tuple[str, ...] = ()
 
 
 def load(run_dirs: Sequence[Path]) -> Loaded:
@@ -108,7 +112,14 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
     cells = sorted((cell for _, cell in found.values()), key=lambda c: (c.benchmark, c.backbone, c.method, c.cell))
     manifests = tuple(read_json(run / "manifest.json", MANIFEST_JSON) for run in runs)
     ledgers = tuple(read_json(run / "ledger.json", LEDGER_JSON) for run in runs)
-    return Loaded(tuple(cells), manifests, tuple(warnings), ledgers)
+    listed = {name for manifest in manifests for name in (manifest or {}).get("cells") or ()}
+    unbegun = tuple(sorted(listed - found.keys()))
+    if unbegun:
+        warnings.append(
+            f"{len(unbegun)} of {len(listed)} cells that were to be run have no row yet and are left out: {', '.join(unbegun)}. "
+            "Run the same command again to go on."
+        )
+    return Loaded(tuple(cells), manifests, tuple(warnings), ledgers, unbegun)
 
 
 def _cell_folders(run: Path) -> list[Path]:

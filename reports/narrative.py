@@ -9,6 +9,8 @@ from typing import Any, Literal
 from reports.wording import NAMED_AT_MOST, be, interval, many, name, names, percent, points, signed
 
 ALPHA = 0.05
+_NAMED = 6
+"""Cells named in a sentence, at most."""
 """Level of the corrected tests."""
 Tone = Literal["plain", "good", "care"]
 Row = Mapping[str, Any]
@@ -50,7 +52,7 @@ def narrative(report: Row) -> tuple[Sentence, ...]:
         *(sentence for key, family in families.items() for sentence in _undecided(where[key], family)),
         *_beyond_constant(report["cells"]),
         *_days(report["cells"]),
-        *_coverage(report["cells"]),
+        *_coverage(report["cells"], report["unbegun"]),
         *_audit(report["audit"], report["cells"]),
         *_cost(report["cells"], report["ledger"]),
     ]
@@ -167,8 +169,17 @@ def _days(cells: Sequence[Row]) -> Iterable[Sentence]:
         )
 
 
-def _coverage(cells: Sequence[Row]) -> Iterable[Sentence]:
+def _coverage(cells: Sequence[Row], unbegun: Sequence[str]) -> Iterable[Sentence]:
     """Which cells lack answers, and what kind of lack it is."""
+    if unbegun:
+        yield Sentence(
+            "coverage",
+            f"{many(len(unbegun), 'cell')} that {be(len(unbegun))} part of the run {'has' if len(unbegun) == 1 else 'have'} no row yet and "
+            f"{be(len(unbegun))} in no table: {', '.join(unbegun[:_NAMED])}{' and others' if len(unbegun) > _NAMED else ''}.",
+            "care",
+            {"unbegun": len(unbegun)},
+            "warnings",
+        )
     unfinished = [c for c in cells if c["state"] != "complete"]
     if unfinished:
         have = sum(sum(c["counts"].values()) for c in unfinished)
@@ -192,7 +203,7 @@ def _coverage(cells: Sequence[Row]) -> Iterable[Sentence]:
             {"cells": len(cells), "below": len(below), "lowest": worst["coverage"]},
             "cells",
         )
-    if not unfinished and not below:
+    if not unfinished and not below and not unbegun and any(c["n"] for c in cells):
         yield Sentence(
             "coverage",
             f"Every forecast of all {many(len(cells), 'cell')} has a usable answer.",

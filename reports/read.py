@@ -45,6 +45,7 @@ MANIFEST_JSON: Schema = {
         **dict.fromkeys(("git_commit", "started_at", "finished_at"), _TEXT),
         "command": _TEXTS,
         "versions": {"type": ["object", "null"], "additionalProperties": _STRING},
+        "cells": {"type": ["object", "null"]},
         "data": {
             "type": ["array", "null"],
             "items": {

@@ -239,7 +239,7 @@ def test_an_old_run_is_priced_again_without_a_call(tmp_path: Path, capsys: pytes
     assert cost_command.main([str(tmp_path), "backbone=nonsense"]) == 2
     assert "deepseek_v4_flash" in capsys.readouterr().err
     assert cost_command.main([str(tmp_path)]) == 0
-    assert "no price for mine" in capsys.readouterr().out
+    assert "no price for calls to mine" in capsys.readouterr().out
     table.write_text("mine: {inputt: 1}")
     assert cost_command.main([str(tmp_path), "--prices", str(table)]) == 2
     assert "mine.inputt" in capsys.readouterr().err

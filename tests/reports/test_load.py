@@ -263,3 +263,11 @@ def test_several_runs_need_an_out(run: Path) -> None:
     with pytest.raises(SystemExit) as error:
         main([str(run), str(run)])
     assert error.value.code == 2
+
+
+def test_cells_of_the_manifest_without_a_row_are_named(run: Path) -> None:
+    write_cell(run, rows(n=5))
+    (run / "manifest.json").write_text(json.dumps(MANIFEST | {"cells": {"missing": {}}}), encoding="utf-8")
+    loaded = load([run])
+    assert loaded.unbegun == ("missing",)
+    assert any("missing" in warning and "no row yet" in warning for warning in loaded.warnings)

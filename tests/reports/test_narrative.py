@@ -38,6 +38,7 @@ def report(**more: Any) -> Row:
         "pairs": [],
         "audit": [evidence()],
         "ledger": [],
+        "unbegun": [],
     } | more
 
 
@@ -132,7 +133,14 @@ def test_a_constant_answer_is_the_yardstick() -> None:
 
 
 def test_an_empty_report_still_speaks() -> None:
-    assert [s.topic for s in narrative(report(cells=[], audit=[]))] == ["differences", "coverage", "cost"]
+    assert [s.topic for s in narrative(report(cells=[], audit=[]))] == ["differences", "cost"]
+
+
+def test_cells_without_a_row_are_not_passed_over() -> None:
+    (said,) = about("coverage", report(unbegun=["cot__b__d__01234567"]))
+    assert said.text.startswith("1 cell that is part of the run has no row yet")
+    assert "cot__b__d__01234567" in said.text
+    assert "Every forecast" in about("coverage", report())[0].text
 
 
 def test_the_sentences_are_in_report_json_with_their_numbers(demo: Report) -> None:
