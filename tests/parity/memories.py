@@ -21,7 +21,7 @@ from harness.records import Call, Document, Status
 from methods.a_mem.method import AMem
 from methods.a_mem.method import search as find_notes
 from methods.a_mem.notes import notes_of, with_linked
-from methods.mem0.method import Mem0
+from methods.mem0.method import UPDATE_SCHEMA, Mem0
 from methods.mem0.operations import memories_of, search
 
 TZ = "UTC"
@@ -90,15 +90,16 @@ async def _mem0(inputs: Any, expected: Any) -> None:
         )
         log.commit(record.key, changes)
         returned = []
-        for change in (c for c in changes if c.object_id is not None):
-            assert change.object_id is not None
+        for change, decision in zip(changes, _told(step.get("llm_actions")), strict=False):
+            if change.object_id is None:
+                continue
             name = names.setdefault(change.object_id, f"m{len(names) + 1}")
             event = change.op.upper()
             old, new = texts.get(name), memories_of({"": change.value})[""].text if change.value else None
             texts[name] = new or ""
             history.append({"id": name, "old": old, "new": new, "event": event})
-            previous = {"previous_memory": old} if event == "UPDATE" else {}
-            returned.append({"id": name, "memory": new if new is not None else old, "event": event, **previous})
+            previous = {"previous_memory": decision.get("old_memory")} if event == "UPDATE" else {}
+            returned.append({"id": name, "memory": decision["text"], "event": event, **previous})
         assert len(model.prompts) == want["n_llm_calls"]
         shown = want["old_memories_shown_to_update_llm"]
         assert _numbered(model.prompts) == (None if shown is None else [(m["id"], m["text"]) for m in shown])
@@ -120,6 +121,12 @@ async def _mem0(inputs: Any, expected: Any) -> None:
         assert [score for _, score in found] == pytest.approx([score for _, _, score in wanted], abs=1e-6)
 
 
+def _told(reply: Any) -> list[Mapping[str, Any]]:
+    """The decisions of a reply that leave a change each: the library returns their texts as the model put them."""
+    value, _ = parse_object(reply if isinstance(reply, str) else json.dumps(reply), UPDATE_SCHEMA)
+    return [d for d in (value or {"memory": ()})["memory"] if not (d.get("text") and d.get("event") == "NONE")]
+
+
 def _numbered(prompts: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | None:
     """The numbered memories of the update prompt; None where it was not asked."""
     asked = [prompt for purpose, prompt in prompts if purpose == "mem0_update"]
@@ -139,7 +146,9 @@ async def _amem(inputs: Any, expected: Any) -> None:
     # A record of ours stands with its date and company in front; the vectors of the case are of bare contents.
     unasked = [1.0] * len(next(iter(inputs["vectors"].values())))
     vectors = {_headed(n): inputs["vectors"].get(n["content"], unasked) for n in inputs["notes"]} | inputs["vectors"]
-    vectors |= {t.replace(n["content"], _headed(n)): v for n in inputs["notes"] for t, v in inputs["vectors"].items()}
+    vectors |= {
+        t.replace(n["content"], _headed(n), 1): v for n in inputs["notes"] for t, v in inputs["vectors"].items()
+    }
     tools = tools_of(model, vectors)
     names = {f"{number:04}": given["id"] for number, given in enumerate(inputs["notes"])}
     for name, given, want in zip(names, inputs["notes"], expected["trace"], strict=True):
