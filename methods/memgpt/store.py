@@ -97,7 +97,7 @@ def page_number(page: Any) -> int:
         return 0
     try:
         number = int(page)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # 1e999 is read as infinity
         raise ValueError(f"page must be a number from 0, not {page!r}") from None
     if number < 0:
         raise ValueError(f"page must be a number from 0, not {number}")

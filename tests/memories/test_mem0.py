@@ -79,6 +79,7 @@ def test_a_deletion_after_t_hides_nothing_at_t() -> None:
         (lambda purpose, prompt: {"facts": ["up"]} if purpose == "mem0_facts" else Status.TRUNCATED, NO_DECISION),
         (saying((["up"], [decision("UPDATE", "ghost", "7")])), UNKNOWN_ID),
         (saying((["up"], [decision("DELETE", "ghost", "²")])), UNKNOWN_ID),
+        (saying((["up"], [decision("DELETE", "ghost", "-1")])), UNKNOWN_ID),
         (saying((["up"], [decision("ADD", "")])), EMPTY_TEXT),
         (saying((["up"], [decision("FORGET", "up")])), UNKNOWN_EVENT),
         (saying((["up"], ["nonsense"])), EMPTY_TEXT),  # type: ignore[list-item]
