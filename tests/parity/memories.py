@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,11 @@ def tools_of(model: Scripted, vectors: Mapping[str, Sequence[float]]) -> Tools:
     return Tools(model, embed)
 
 
-def record_of(name: str, ts: str, text: str, stock: str, scope_of: Callable[[Document], str | None]) -> FedRecord:
-    stamp = parse_stamp(ts, TZ)
-    document = Document(name, stamp, "", text, (stock,))
-    return FedRecord(CommitKey(stamp.instant, stamp.instant, name, stamp.day, scope_of(document)), document, stock)
+def record_of(number: int, ts: str, text: str, stock: str, scope_of: Callable[[Document], str | None]) -> FedRecord:
+    """The ``number``-th record of a case: they come in the order of the case, whatever their times."""
+    document = Document(f"{number:04}", parse_stamp(ts, TZ), "", text, (stock,))
+    at = datetime(2000, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+    return FedRecord(CommitKey(at, at, document.doc_id, None, scope_of(document)), document, stock)
 
 
 def mem0_v1_update(inputs: Any, expected: Any) -> None:
@@ -83,7 +85,7 @@ async def _mem0(inputs: Any, expected: Any) -> None:
     for number, (step, want) in enumerate(zip(inputs["steps"], expected["trace"], strict=True)):
         model.replies = {"mem0_facts": step["llm_facts"], "mem0_update": step.get("llm_actions")}
         model.prompts.clear()
-        record = record_of(f"r{number:02}", step["ts"], step["text"], step["user"], method.scope_of)
+        record = record_of(number, step["ts"], step["text"], step["user"], method.scope_of)
         texts: dict[str, str] = {names[k]: m.text for k, m in memories_of(log.final_state()).items()}
         changes = await method.apply(
             log.final_state(record.key.scope), await method.propose(record, tools), record.key.valid_from, tools
@@ -151,10 +153,10 @@ async def _amem(inputs: Any, expected: Any) -> None:
     }
     tools = tools_of(model, vectors)
     names = {f"{number:04}": given["id"] for number, given in enumerate(inputs["notes"])}
-    for name, given, want in zip(names, inputs["notes"], expected["trace"], strict=True):
+    for number, (given, want) in enumerate(zip(inputs["notes"], expected["trace"], strict=True)):
         model.replies = {"a_mem_note": given["llm_analysis"], "a_mem_evolve": given["llm_evolution"]}
         model.prompts.clear()
-        record = record_of(name, _stamp(given["time"]), given["content"], "s", method.scope_of)
+        record = record_of(number, _stamp(given["time"]), given["content"], "s", method.scope_of)
         proposal = await method.propose(record, tools)
         log.commit(record.key, await method.apply(log.final_state(), proposal, record.key.valid_from, tools))
         assert len(model.prompts) == want["n_llm_calls"]
