@@ -19,8 +19,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from harness.gateway.objects import MAX_DEPTH, Found, find_objects, too_deep
-from harness.gateway.request import clean
 from harness.records import Status
+from harness.text import clean
 
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
 _THINK, _UNTHINK = "<think>", "</think>"

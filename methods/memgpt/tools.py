@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from harness.gateway.request import clean
+from harness.text import clean
 from methods.memgpt.blocks import BLOCKS
 from methods.memgpt.store import ARCHIVAL, BY_DATE, CONVERSATION
 
