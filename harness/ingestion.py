@@ -161,6 +161,10 @@ class Ingestion:
                 return
             except asyncio.InvalidStateError:  # cancelled: the run is ending
                 return
+            except Exception as error:  # noqa: BLE001 - a bug: it ends the run where the proposal is waited for, as one in apply does
+                if not self._proposals[record.key.record_id].done():
+                    self._proposals[record.key.record_id].set_exception(error)
+                return
             finally:
                 self._cell.progress.in_flight -= 1
                 self._cell.record_calls(None, calls)

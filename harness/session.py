@@ -188,6 +188,8 @@ class Session:
         except ray.exceptions.RayError as error:
             return self._failed(job, f"a process of the session died ({type(error).__name__})")
         note = f": {result.reason}" if result.reason else ""
+        if job.spec.kind == "memories" and result.resumed:  # a cell's own rows are spoken of before the session starts
+            note = f", resumed {result.resumed}/{result.n}{note}"
         self._display.say(f"{result.status:10} {result.cell}{note}")
         return result
 

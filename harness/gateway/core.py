@@ -23,7 +23,7 @@ from harness.gateway.limits import Limiter, Need
 from harness.gateway.pace import Clock
 from harness.gateway.paying import EMBED, About, Till, noting, over_budget, renew
 from harness.gateway.reply import Reading, read_reply
-from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, clean, prepare, user
+from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
 from harness.gateway.retry import Failure, Sending
 from harness.gateway.sender import Sender
@@ -31,6 +31,7 @@ from harness.gateway.settings import Endpoint
 from harness.gateway.tools import as_choice, chosen
 from harness.gateway.wire import Wire
 from harness.records import Call, Status
+from harness.text import clean
 from harness.tokens import count_messages, embedding_batches
 
 FRESH_TRIES = 2

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 _MAX_LOOSE_BRACES = 100
+MAX_DEPTH = 64
+"""Levels of an object that is taken for an answer. Python walks through a few hundred, depending on who asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,22 @@ def find_objects(text: str) -> list[Found]:
                 found.append(Found(value, start, end))
         start = text.find("{", end)
     return found
+
+
+def too_deep(value: Any) -> bool:
+    """Whether ``value`` nests lists and objects more than ``MAX_DEPTH`` levels deep; found without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [item for part in level for item in _parts(part) if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _end_of_group(text: str, start: int) -> int | None:

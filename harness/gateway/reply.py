@@ -18,9 +18,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from harness.gateway.objects import Found, find_objects
-from harness.gateway.request import clean
+from harness.gateway.objects import MAX_DEPTH, Found, find_objects, too_deep
 from harness.records import Status
+from harness.text import clean
 
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
 _THINK, _UNTHINK = "<think>", "</think>"
@@ -83,6 +83,8 @@ def parse_object(
     found, problem = _last_object(text, keys)
     if found is None:
         return None, problem
+    if too_deep(found):
+        return None, f"the reply nests more than {MAX_DEPTH} levels deep"
     value = _as_numbers(clean(found), schema, schema)
     not_finite = _not_finite(value)
     if not_finite is not None:
@@ -136,8 +138,9 @@ def _tool_call(message: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None
     arguments = function.get("arguments")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"tool": clean(function["name"]), "arguments": clean(text)}
+    if not isinstance(arguments, str):  # what is nested too deeply cannot be read, and the caller is told so
+        arguments = "" if too_deep(arguments) else json.dumps(arguments, ensure_ascii=False)
+    return {"tool": clean(function["name"]), "arguments": clean(arguments)}
 
 
 def _is_object(text: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.gateway.settings import Endpoint
+from harness.text import clean
 
 WORDED_SCHEMA = (
     "Reply with a single JSON object and nothing after it. No code fence. It must be valid under this JSON schema:\n"
@@ -133,18 +134,3 @@ def canonical_json(value: object) -> str:
 
 def _canonical(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def clean(value: Any) -> Any:
-    """``value`` with every lone surrogate in its texts replaced by U+FFFD: such text cannot be sent or stored as UTF-8."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return value
-    if isinstance(value, Mapping):
-        return {clean(key): clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
-    return value

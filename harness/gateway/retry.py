@@ -23,9 +23,9 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from harness.gateway.limits import GivenUp
 from harness.gateway.pace import Clock
-from harness.gateway.request import clean
 from harness.gateway.settings import Endpoint
 from harness.records import Status
+from harness.text import clean
 
 _FIRST_WAIT_S = 0.5
 _RETRIED = frozenset({408, 409, 429})

@@ -12,10 +12,10 @@ import numpy as np
 import openai
 from numpy.typing import NDArray
 
-from harness.gateway.request import clean
 from harness.gateway.retry import AttemptFailed, Failure, from_client_error, from_http
 from harness.gateway.settings import Endpoint
 from harness.records import Status
+from harness.text import clean
 
 _CHAT, _EMBEDDINGS = "/chat/completions", "/embeddings"
 _PATHS = frozenset({_CHAT, _EMBEDDINGS})

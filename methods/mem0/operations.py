@@ -164,5 +164,4 @@ def memories_of(state: State) -> dict[str, Memory]:
 
 def _named(number: object, shown: Sequence[str]) -> str | None:
     """The id behind the number that the model was shown."""
-    text = str(number)
-    return shown[int(text)] if text.isdecimal() and text.isascii() and int(text) < len(shown) else None
+    return {str(n): name for n, name in enumerate(shown)}.get(str(number))

@@ -18,7 +18,7 @@ from methods.forecasting import json_object
 from methods.memgpt.agent import Agent, Next, Reply, Step
 from methods.memgpt.queue import NothingToEvict, evicted
 from methods.memgpt.store import Message, Store
-from methods.memgpt.tools import TOOLS
+from methods.memgpt.tools import NAMES, TOOLS, read
 from methods.record_memory import asked
 
 SYSTEM, SUMMARY = "memgpt_system.j2", "memgpt_summary.j2"
@@ -166,18 +166,25 @@ def _prompt_tokens(agent: Agent, system: str, heard: str) -> int:
 
 
 def _line(message: Message) -> str:
+    return f"{message.role}: {_worded(message)}"
+
+
+def _worded(message: Message) -> str:
     called = f" [calls {message.tool}: {message.arguments}]" if message.role == "assistant" and message.tool else ""
-    return f"{message.role}: {message.content}{called}"
+    return f"{message.content}{called}"
 
 
 def _sent(queue: Sequence[Message]) -> list[dict[str, str]]:
-    """The context as a conversation. An answer whose call has left the context is told as an event."""
+    """The context as a conversation. An answer whose call has left the context is told as an event.
+
+    So is that to a call of no tool there is, which is told in words: servers refuse a name with a blank in it, or none.
+    """
     sent: list[dict[str, str]] = []
     for message in queue:
         before = sent[-1] if sent else {}
-        if message.role == "assistant" and message.tool is not None:
+        if message.role == "assistant" and message.tool in NAMES:
             call = {
-                "tool": message.tool,
+                "tool": str(message.tool),
                 "arguments": _readable(message.arguments),
                 "call_id": f"call_{message.number}",
             }
@@ -186,13 +193,13 @@ def _sent(queue: Sequence[Message]) -> list[dict[str, str]]:
             sent.append({"role": "tool", "content": message.content, "call_id": before["call_id"]})
         else:
             role = "user" if message.role == "function" else message.role
-            sent.append({"role": role, "content": message.content})
+            sent.append({"role": role, "content": _worded(message)})
     return sent
 
 
 def _readable(arguments: str | None) -> str:
     """Arguments that a server can read: some decode them again when a conversation is continued."""
-    try:
-        return arguments if arguments and isinstance(json.loads(arguments), dict) else "{}"
-    except (ValueError, RecursionError):
+    given = read(arguments or "")
+    if given is None or arguments is None:
         return "{}"
+    return arguments if given == json.loads(arguments) else json.dumps(given, ensure_ascii=False)

@@ -97,7 +97,7 @@ def page_number(page: Any) -> int:
         return 0
     try:
         number = int(page)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # 1e999 is read as infinity
         raise ValueError(f"page must be a number from 0, not {page!r}") from None
     if number < 0:
         raise ValueError(f"page must be a number from 0, not {number}")
@@ -116,9 +116,12 @@ def searchable(messages: Sequence[Message]) -> list[Message]:
 
 
 def saying(messages: Sequence[Message], query: str) -> list[Message]:
-    """Messages that hold ``query``, whatever the case of its letters, oldest first."""
-    wanted = query.casefold()
-    return [m for m in searchable(messages) if wanted in m.content.casefold()]
+    """Messages that hold ``query``, whatever the case of its letters, oldest first.
+
+    As in the original both are lower-cased, not folded: a sharp s is not two.
+    """
+    wanted = query.lower()
+    return [m for m in searchable(messages) if wanted in m.content.lower()]
 
 
 def between(messages: Sequence[Message], start: str, end: str) -> list[Message]:

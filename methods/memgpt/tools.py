@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from harness.text import clean
 from methods.memgpt.blocks import BLOCKS
 from methods.memgpt.store import ARCHIVAL, BY_DATE, CONVERSATION
 
@@ -51,6 +52,22 @@ NAMES = {tool["name"]: tool for tool in TOOLS}
 SEARCHES = (ARCHIVAL, CONVERSATION, BY_DATE)
 
 
+def read(arguments: str) -> dict[str, Any] | None:
+    """The arguments of a call; None where they are no JSON object.
+
+    A lone surrogate comes as an escape, so it is there only now: it could be neither sent nor stored. NaN is not JSON.
+    """
+    try:
+        given = clean(json.loads(arguments, parse_constant=_refused))
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def checked(name: str, arguments: str) -> dict[str, Any]:
     """The arguments of a call, as the tool takes them.
 
@@ -60,11 +77,8 @@ def checked(name: str, arguments: str) -> dict[str, Any]:
     """
     if name not in NAMES:
         raise LookupError(f"no tool is called {name}")
-    try:
-        given = json.loads(arguments)
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
+    given = read(arguments)
+    if given is None:
         raise ValueError(f"the arguments of {name} cannot be read: {arguments[:200]}")
     parameters = NAMES[name]["parameters"]
     missing = [p for p in parameters["required"] if p not in given]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +74,7 @@ def test_killed_while_it_is_filled_and_resumed(
     kill(process)
     resumed = run_here(*command, directory=tmp_path / "killed")
     assert resumed.code == 0, resumed.text
+    assert re.search(r"complete +\S+, resumed [1-9]\d*/\d+", resumed.text), "records on file are spoken of"
     assert logs(resumed) == logs(undisturbed)
     pd.testing.assert_frame_equal(comparable(resumed.forecasts()), comparable(undisturbed.forecasts()))
     assert stats(server)["chat"]["repeated"] <= 24

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway.objects import find_objects
+from harness.gateway.objects import MAX_DEPTH, find_objects
 from harness.gateway.reply import parse_forecast, parse_object, read_reply
 from harness.records import Status
 from tests.gateway.conftest import SCHEMA, chat_reply
@@ -58,6 +59,8 @@ def test_usable_forecasts(text: str, expected: float) -> None:
         ('{"direction": "negative"}', "prob_positive"),
         ("70 per cent", "70 per cent"),
         ("{" * 5000, "no JSON object"),
+        ('{"prob_positive": 0.7, "more": ' + "[" * 600 + "]" * 600 + "}", "levels deep"),
+        ('{"prob_positive": 0.7, "more": ' + '{"a":' * 950 + "1" + "}" * 951, "levels deep"),
         ('{"prob_positive":' + "[" * 50_000 + "]" * 50_000 + "}", "no JSON object"),
     ],
 )
@@ -97,6 +100,19 @@ def test_reply_to_status(reply: dict, status: Status) -> None:
     assert reading.status is status
     assert (reading.value is not None) == (status is Status.OK)
     assert (reading.reason is None) == (status is Status.OK)
+
+
+def test_nesting_is_bounded_not_forbidden() -> None:
+    def nested(levels: int) -> str:
+        return '{"prob_positive": 0.7, "more": ' + "[" * levels + "]" * levels + "}"
+
+    assert parse_forecast(nested(MAX_DEPTH - 1))[0] == 0.7
+    assert parse_forecast(nested(MAX_DEPTH))[0] is None
+    arguments: list[Any] = []
+    for _ in range(900):
+        arguments = [arguments]
+    calls = [{"function": {"name": "f", "arguments": arguments}}]
+    assert read_reply(chat_reply(None, message_tool_calls=calls), None, None).value == {"tool": "f", "arguments": ""}
 
 
 def test_keys_are_essential_unless_said_otherwise() -> None:

@@ -68,6 +68,8 @@ class Chaining(RecordMemory):
     def _fail(self, where: str, record: FedRecord) -> None:
         if record.key.record_id != self.fail_at or where != self.fail_in:
             return
+        if self.error == "bug":
+            raise ZeroDivisionError("a mistake in the method")
         if self.error == "stopped":
             raise Stopped("the run is stopping")
         raise CallFailed(self.error, "the endpoint is down")
@@ -97,7 +99,7 @@ def fill(
             await asyncio.sleep(0.001)
         if stop_after is not None:
             cell.stop()
-        return await task, actor._log
+        return await asyncio.wait_for(task, 300), actor._log
 
     return asyncio.run(run())
 
@@ -159,6 +161,14 @@ def test_a_record_that_cannot_be_learned_ends_the_run_and_the_next_goes_on(
     assert (result.status, said in str(result.reason)) == (status, True)
     assert name not in log
     assert ("budget" in result.counts) == (error == "budget")
+    assert fill(tmp_path, 8, 10)[1].sha256() == alone.sha256()
+
+
+@pytest.mark.parametrize("where", ["propose", "apply"])
+def test_a_bug_ends_the_run_instead_of_letting_it_wait(tmp_path: Path, alone: MemoryLog, where: str) -> None:
+    name = alone.ops[len(alone.ops) // 2].key.record_id
+    with pytest.raises(ZeroDivisionError):
+        fill(tmp_path, 8, 9, fail_at=name, fail_in=where, error="bug")
     assert fill(tmp_path, 8, 10)[1].sha256() == alone.sha256()
 
 

@@ -79,6 +79,7 @@ def test_a_deletion_after_t_hides_nothing_at_t() -> None:
         (lambda purpose, prompt: {"facts": ["up"]} if purpose == "mem0_facts" else Status.TRUNCATED, NO_DECISION),
         (saying((["up"], [decision("UPDATE", "ghost", "7")])), UNKNOWN_ID),
         (saying((["up"], [decision("DELETE", "ghost", "²")])), UNKNOWN_ID),
+        (saying((["up"], [decision("DELETE", "ghost", "-1")])), UNKNOWN_ID),
         (saying((["up"], [decision("ADD", "")])), EMPTY_TEXT),
         (saying((["up"], [decision("FORGET", "up")])), UNKNOWN_EVENT),
         (saying((["up"], ["nonsense"])), EMPTY_TEXT),  # type: ignore[list-item]
@@ -201,3 +202,11 @@ def test_one_odd_entry_of_a_reply_costs_that_entry() -> None:
         assert [c.op for c in changes] == [UNKNOWN_ID, UNKNOWN_EVENT, EMPTY_TEXT, "add"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("number", ["00", "+0", " 0", "0.0", "-1", "1", "²"])
+def test_an_id_is_one_of_those_shown_or_none(number: str) -> None:
+    state = many(1, text="up", created_at="x", updated_at="x", scope=None, stock=None)
+    memories = memories_of(state)
+    found = decide(memories, ["r000000"], [decision("DELETE", "up", number)], lambda text: memories["r000000"], str)
+    assert [c.op for c in found.changes] == [UNKNOWN_ID]

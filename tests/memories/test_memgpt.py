@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from harness.clock import parse_stamp
 from harness.evidence import Gate
 from harness.memory import MemoryLog
+from harness.memory_actor import read_memory, write_memory
 from harness.method import Tools
 from harness.records import Status
 from harness.tokens import count_tokens
@@ -103,6 +105,8 @@ def test_what_the_agent_wrote_later_is_not_there_yet() -> None:
         ([call(REPLACE, name="human", old_content="absent", new_content="x")], {FAILED_TOOL: 1}),
         ([call(ARCHIVAL, query="x", page=-1)], {FAILED_TOOL: 1}),
         ([call(BY_DATE, start_date="January", end_date="2021-01-01")], {FAILED_TOOL: 1}),
+        ([{"tool": ARCHIVAL, "arguments": '{"query": "x", "page": 1e999}'}], {FAILED_TOOL: 1}),
+        ([{"tool": ARCHIVAL, "arguments": '{"query": "x", "page": Infinity}'}], {FAILED_TOOL: 1}),
         ([call(ARCHIVAL, query="x")], {}),
         ([{}], {}),
     ],
@@ -119,6 +123,54 @@ def test_a_bad_reply_is_answered_counted_and_heard_of(replies: list[Any], incide
             assert json.loads(queue[3].content)["type"] == "heartbeat"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        (INSERT, '{"content": "up \\ud83d"}'),
+        (APPEND, '{"name": "human", "content": "up \\ud83d"}'),
+        (SEND, '{"message": "", "\\ud83d": "x"}'),
+    ],
+)
+def test_half_a_character_in_an_argument_is_replaced_so_that_the_memory_can_be_stored(
+    tool: str, arguments: str, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        log = await fed(METHOD, [FIRST, SECOND], saying({"tool": tool, "arguments": arguments}))
+        write_memory(tmp_path / "memory.parquet", log)
+        assert read_memory(tmp_path / "memory.parquet").sha256() == log.sha256()
+
+    asyncio.run(run())
+
+
+def test_what_goes_back_to_the_server_is_what_any_server_takes() -> None:
+    """Some check the names of tools, and decode arguments again, in every conversation that is continued."""
+    said = (
+        ("functions.sing it", "{}"),
+        ("", "{}"),
+        (SEND, "{oops"),
+        (SEND, '{"message": NaN}'),
+        (SEND, '{"a": "\\ud83d"}'),
+    )
+    agent = Agent(Blocks("", ""))
+    conversations: list[Sequence[Any]] = []
+
+    class Overheard(Model):
+        async def complete(self, messages: Sequence[Any], *, purpose: str, **more: Any) -> Any:
+            conversations.append(messages)
+            return await super().complete(messages, purpose=purpose, **more)
+
+    model = Overheard(saying(*({"tool": tool, "arguments": arguments} for tool, arguments in said)))
+    mind = Mind(model, Bounds(8_192, 0.75, 0.75, 3))
+    store = Held([], [], VectorTable(), Embedder(), agent)
+    asyncio.run(mind.attend(agent, "event", store, "2021-01-04", (ORIGIN, ORIGIN), 1 + len(said)))
+    assert mind.incidents == [UNKNOWN_TOOL] * 2 + [FAILED_TOOL] * 3
+    sent = conversations[-1]
+    assert [m["tool"] for m in sent if "tool" in m] == [SEND] * 3
+    assert [json.loads(m["arguments"]) for m in sent if "tool" in m] == [{}, {}, {"a": "\ufffd"}]
+    assert any("functions.sing it" in m["content"] for m in sent), "what it did is told in words"
+    assert [m["role"] for m in sent].count("tool") == 3
 
 
 def test_the_steps_on_a_record_are_bounded() -> None:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from harness.records import Call, Document, Status
 from methods.a_mem.method import AMem
 from methods.a_mem.method import search as find_notes
 from methods.a_mem.notes import notes_of, with_linked
-from methods.mem0.method import Mem0
+from methods.mem0.method import UPDATE_SCHEMA, Mem0
 from methods.mem0.operations import memories_of, search
 
 TZ = "UTC"
@@ -64,10 +65,11 @@ def tools_of(model: Scripted, vectors: Mapping[str, Sequence[float]]) -> Tools:
     return Tools(model, embed)
 
 
-def record_of(name: str, ts: str, text: str, stock: str, scope_of: Callable[[Document], str | None]) -> FedRecord:
-    stamp = parse_stamp(ts, TZ)
-    document = Document(name, stamp, "", text, (stock,))
-    return FedRecord(CommitKey(stamp.instant, stamp.instant, name, stamp.day, scope_of(document)), document, stock)
+def record_of(number: int, ts: str, text: str, stock: str, scope_of: Callable[[Document], str | None]) -> FedRecord:
+    """The ``number``-th record of a case: they come in the order of the case, whatever their times."""
+    document = Document(f"{number:04}", parse_stamp(ts, TZ), "", text, (stock,))
+    at = datetime(2000, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+    return FedRecord(CommitKey(at, at, document.doc_id, None, scope_of(document)), document, stock)
 
 
 def mem0_v1_update(inputs: Any, expected: Any) -> None:
@@ -83,22 +85,23 @@ async def _mem0(inputs: Any, expected: Any) -> None:
     for number, (step, want) in enumerate(zip(inputs["steps"], expected["trace"], strict=True)):
         model.replies = {"mem0_facts": step["llm_facts"], "mem0_update": step.get("llm_actions")}
         model.prompts.clear()
-        record = record_of(f"r{number:02}", step["ts"], step["text"], step["user"], method.scope_of)
+        record = record_of(number, step["ts"], step["text"], step["user"], method.scope_of)
         texts: dict[str, str] = {names[k]: m.text for k, m in memories_of(log.final_state()).items()}
         changes = await method.apply(
             log.final_state(record.key.scope), await method.propose(record, tools), record.key.valid_from, tools
         )
         log.commit(record.key, changes)
         returned = []
-        for change in (c for c in changes if c.object_id is not None):
-            assert change.object_id is not None
+        for change, decision in zip(changes, _told(step.get("llm_actions")), strict=False):
+            if change.object_id is None:
+                continue
             name = names.setdefault(change.object_id, f"m{len(names) + 1}")
             event = change.op.upper()
             old, new = texts.get(name), memories_of({"": change.value})[""].text if change.value else None
             texts[name] = new or ""
             history.append({"id": name, "old": old, "new": new, "event": event})
-            previous = {"previous_memory": old} if event == "UPDATE" else {}
-            returned.append({"id": name, "memory": new if new is not None else old, "event": event, **previous})
+            previous = {"previous_memory": decision.get("old_memory")} if event == "UPDATE" else {}
+            returned.append({"id": name, "memory": decision["text"], "event": event, **previous})
         assert len(model.prompts) == want["n_llm_calls"]
         shown = want["old_memories_shown_to_update_llm"]
         assert _numbered(model.prompts) == (None if shown is None else [(m["id"], m["text"]) for m in shown])
@@ -120,6 +123,12 @@ async def _mem0(inputs: Any, expected: Any) -> None:
         assert [score for _, score in found] == pytest.approx([score for _, _, score in wanted], abs=1e-6)
 
 
+def _told(reply: Any) -> list[Mapping[str, Any]]:
+    """The decisions of a reply that leave a change each: the library returns their texts as the model put them."""
+    value, _ = parse_object(reply if isinstance(reply, str) else json.dumps(reply), UPDATE_SCHEMA)
+    return [d for d in (value or {"memory": ()})["memory"] if not (d.get("text") and d.get("event") == "NONE")]
+
+
 def _numbered(prompts: Sequence[tuple[str, str]]) -> list[tuple[str, str]] | None:
     """The numbered memories of the update prompt; None where it was not asked."""
     asked = [prompt for purpose, prompt in prompts if purpose == "mem0_update"]
@@ -139,13 +148,15 @@ async def _amem(inputs: Any, expected: Any) -> None:
     # A record of ours stands with its date and company in front; the vectors of the case are of bare contents.
     unasked = [1.0] * len(next(iter(inputs["vectors"].values())))
     vectors = {_headed(n): inputs["vectors"].get(n["content"], unasked) for n in inputs["notes"]} | inputs["vectors"]
-    vectors |= {t.replace(n["content"], _headed(n)): v for n in inputs["notes"] for t, v in inputs["vectors"].items()}
+    vectors |= {
+        t.replace(n["content"], _headed(n), 1): v for n in inputs["notes"] for t, v in inputs["vectors"].items()
+    }
     tools = tools_of(model, vectors)
     names = {f"{number:04}": given["id"] for number, given in enumerate(inputs["notes"])}
-    for name, given, want in zip(names, inputs["notes"], expected["trace"], strict=True):
+    for number, (given, want) in enumerate(zip(inputs["notes"], expected["trace"], strict=True)):
         model.replies = {"a_mem_note": given["llm_analysis"], "a_mem_evolve": given["llm_evolution"]}
         model.prompts.clear()
-        record = record_of(name, _stamp(given["time"]), given["content"], "s", method.scope_of)
+        record = record_of(number, _stamp(given["time"]), given["content"], "s", method.scope_of)
         proposal = await method.propose(record, tools)
         log.commit(record.key, await method.apply(log.final_state(), proposal, record.key.valid_from, tools))
         assert len(model.prompts) == want["n_llm_calls"]
