@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.errors import ConfigError, DataError, HarnessError
+from harness.errors import ConfigError, HarnessError
 from harness.gateway.packing import Unpack, unpacker
 from harness.ledger import ledger, read_payments, usd
 from harness.listing import listing
+from harness.replies import STORES, open_store
 from harness.store import RunDirectory
 
 COLUMNS = ("request_sha256", "endpoint", "created_at", "request", "reply", "answered_by")
@@ -58,7 +58,7 @@ def stores_in(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     for folder in (path / "cache", path):
-        found = sorted(folder.glob("replies-*.sqlite"))
+        found = sorted(folder.glob(STORES))
         if found:
             return found
     raise ConfigError(f"{path}: no replies-*.sqlite there; give a run directory, its cache/, or one store")
@@ -68,7 +68,7 @@ def stats(stores: Sequence[Path]) -> str:
     """What is stored, a row a store."""
     rows: list[list[str] | None] = []
     for store in stores:
-        with closing(_opened(store)) as db:
+        with closing(open_store(store)) as db:
             replies, aliases, first, last = db.execute(
                 "SELECT count(reply), count(answered_by), min(created_at), max(created_at) FROM replies"
             ).fetchone()
@@ -85,7 +85,7 @@ def verify(store: Path) -> Iterator[Damage]:
     Raises:
         DataError: the file cannot be read as a store at all.
     """
-    with closing(_opened(store)) as db:
+    with closing(open_store(store)) as db:
         try:
             for (line,) in db.execute("PRAGMA integrity_check"):
                 if line != "ok":
@@ -147,7 +147,7 @@ def export(stores: Sequence[Path], to: Path) -> int:
 
 
 def _batches(store: Path) -> Iterator[list[dict[str, str | None]]]:
-    with closing(_opened(store)) as db:
+    with closing(open_store(store)) as db:
         unpack = unpacker(db)
         cursor = db.execute(f"SELECT {', '.join(COLUMNS)} FROM replies ORDER BY rowid")
         while rows := cursor.fetchmany(_BATCH):
@@ -180,7 +180,7 @@ def doomed(store: Path, keep: set[str] | None, before: date | None) -> list[str]
 
     A row whose answer goes, goes too.
     """
-    with closing(_opened(store)) as db:
+    with closing(open_store(store)) as db:
         rows = db.execute("SELECT request_sha256, created_at, answered_by FROM replies").fetchall()
     gone = {
         key
@@ -197,15 +197,6 @@ def remove(store: Path, keys: Sequence[str]) -> None:
         with db:
             db.executemany("DELETE FROM replies WHERE request_sha256 = ?", [(key,) for key in keys])
         db.execute("VACUUM")
-
-
-def _opened(store: Path) -> sqlite3.Connection:
-    try:
-        db = sqlite3.connect(f"file:{quote(str(store))}?mode=ro", uri=True)
-        db.execute("SELECT count(*) FROM replies").fetchone()
-    except sqlite3.Error as error:
-        raise DataError(f"{store}: not a store of replies ({error})") from None
-    return db
 
 
 def main(arguments: Sequence[str]) -> int:

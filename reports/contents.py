@@ -1,77 +1,47 @@
-"""Which tables the report holds, and what stands in their columns."""
+"""Which tables the report holds, and the columns of those over pairs, runs and payments."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from harness.records import Status
-from reports.audit import Tally
-from reports.gates import GateRow
-from reports.labels import backbone_name, display_names, label, titled
-from reports.metrics import LOG_LOSS_EPS
+from reports import contents_cells as cells
+from reports import contents_paper as paper
+from reports.columns import WHO, hidden
+from reports.findings import Findings
+from reports.labels import display_names, label, titled
 from reports.pairs import Pair
-from reports.published import Comparison
 from reports.scores import Score
 from reports.tables import Column, Table
 
 LEDGER = "ledger"
 """Name of the table of what was paid."""
-_WHO = (
-    Column("benchmark", "Benchmark"),
-    Column("backbone", "Backbone"),
-    Column("method", "Method"),
-)
-_IDENTITY = tuple(Column(key, key, shown=False) for key in ("cell", "gate", "memory", "embedder", "seed", "label"))
 
 
-def tables(
-    scores: Sequence[Score],
-    compared: Sequence[Pair],
-    comparisons: Sequence[Comparison],
-    tallies: Sequence[Tally],
-    gates: Sequence[GateRow],
-    ledgers: Sequence[Mapping[str, Any] | None] = (),
-) -> tuple[Table, ...]:
+def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
     """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind.
 
-    What was paid is a table where a run has a ledger.
+    ``data`` is the content of report.json. What was paid is a table where a run has a ledger.
     """
     return (
-        results(scores),
-        paired(scores, compared),
-        calibration(scores),
-        *((paid(scores, ledgers),) if any(ledgers) else ()),
-        published(scores, comparisons),
-        gated(scores, gates),
-        audited(scores, tallies),
-        states(scores),
-    )
-
-
-def results(scores: Sequence[Score]) -> Table:
-    """Coverage, Acc, MCC and macro F1 with 95 % intervals, as in the paper's Table 1."""
-    return Table(
-        "results",
-        titled("Results: accuracy, MCC and macro F1 with 95 % intervals", scores),
-        (
-            *_WHO,
-            Column("n", "n", "int", text="n_shown"),
-            Column("n_scored", "Scored", "int"),
-            Column("coverage", "Coverage %", "percent"),
-            Column("acc", "Acc %", "percent", ci="acc_ci"),
-            Column("mcc", "MCC", "decimal", ci="mcc_ci"),
-            Column("f1_macro", "Macro F1 %", "percent", ci="f1_ci"),
-            Column("positive_share", "Says positive %", "percent"),
-            Column("base_rate", "Base rate %", "percent"),
-            Column("notes", "Notes"),
-            *_IDENTITY,
-        ),
-        _cells(scores),
-        "n: forecasts expected; catalysts × epochs where there are several epochs. Acc: Wilson interval. MCC and macro F1: percentile bootstrap over catalysts. Base rate: share of positive labels, "
-        "the accuracy of always answering positive.",
+        cells.results(f.scores),
+        paper.main(f),
+        paired(f.scores, f.pairs),
+        cells.precision(f.scores),
+        paper.ablation(f),
+        paper.shifted(f, data["shift"]),
+        paper.efficiency(f, data["tokens"]),
+        paper.consistency(f, data["consistency"]),
+        cells.calibration(f.scores),
+        cells.policies(f.scores),
+        *((paid(f.scores, f.loaded.ledgers),) if any(f.loaded.ledgers) else ()),
+        spread(f, data["spread"]),
+        returns(f, data["finance"]),
+        paper.published(f.scores, f.comparisons),
+        paper.gated(f.scores, f.gates),
+        paper.audited(f, data["audit"]),
+        cells.states(f.scores),
     )
 
 
@@ -94,9 +64,19 @@ def paired(scores: Sequence[Score], compared: Sequence[Pair]) -> Table:
             Column("p_mcnemar", "p McNemar", "p"),
             Column("p_holm", "p Holm", "p"),
             Column("p_cluster", "p days", "p"),
+            Column("p_cluster_holm", "p days, Holm", "p"),
             Column("mde", "MDE, points", "percent"),
             Column("notes", "Notes"),
-            *(Column(key, key, shown=False) for key in ("cell_a", "cell_b", "label")),
+            Column("n_needed", "n needed", "int"),
+            Column("diff_mcc", "MCC a − b", "decimal", ci="ci_mcc"),
+            Column("p_mcc", "p days, MCC", "p"),
+            Column("diff_f1", "F1 a − b, points", "percent", ci="ci_f1"),
+            Column("p_f1", "p days, F1", "p"),
+            *(
+                Column(key, key, "percent", shown=False, interval=True)
+                for key in ("ci_independent", "ci_stock", "ci_two_way")
+            ),
+            *hidden("n_a", "n_b", "gate", "seed", "icc_day", "design_effect_day", "cell_a", "cell_b", "label"),
         ),
         tuple(
             {
@@ -108,32 +88,8 @@ def paired(scores: Sequence[Score], compared: Sequence[Pair]) -> Table:
             }
             for pair in compared
         ),
-        "Interval and p days: over decision days. p McNemar: exact. p Holm: McNemar over methods and benchmarks within a backbone. "
-        "MDE: smallest difference found with power 0.8 at alpha 0.05.",
-    )
-
-
-def calibration(scores: Sequence[Score]) -> Table:
-    """Quality of the probabilities, and what they cost."""
-    return Table(
-        "calibration_and_cost",
-        titled("Calibration of the probabilities, tokens and cost", scores),
-        (
-            *_WHO,
-            Column("brier", "Brier", "decimal"),
-            Column("log_loss", "Log loss", "decimal"),
-            Column("ece", "ECE", "decimal"),
-            Column("tokens_final_mean", "Tokens, final call (mean)", "int"),
-            Column("tokens_total", "Tokens, all calls", "int"),
-            Column("cost_usd", "Cost US$", "usd"),
-            Column("notes", "Notes"),
-            *_IDENTITY,
-        ),
-        _cells(scores),
-        "Brier, log loss (nats) and ECE (10 equal-count bins) over rows with a probability; lower is better. "
-        f"For log loss, probabilities are clipped to [eps, 1 − eps] with eps = {LOG_LOSS_EPS:.1e}: a forecaster that says 0 or 1 "
-        f"pays {-math.log(LOG_LOSS_EPS):.1f} nats for every row it has wrong. "
-        "Tokens and cost are sums over forecast rows; cost is at list price, cached or not.",
+        "Intervals and p days: clustered by decision day. p McNemar: exact. Holm: over methods and benchmarks within a backbone. "
+        "MDE: smallest difference found with power 0.8 at alpha 0.05. n needed: rows at which a difference of the size seen would be.",
     )
 
 
@@ -168,146 +124,64 @@ def paid(scores: Sequence[Score], ledgers: Sequence[Mapping[str, Any] | None]) -
     )
 
 
-def gated(scores: Sequence[Score], gates: Sequence[GateRow]) -> Table:
-    """Cells that differ in the gate alone, as in the paper's Table 5."""
-    names = display_names(scores)
+def spread(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Several runs of one cell."""
+    names = display_names(f.scores)
     return Table(
-        "time_gate",
-        titled("Time gate: the same cells under strict, paper and off", [row.score for row in gates]),
+        "spread",
+        titled(
+            "Several runs: what running again changes, beside what the choice of catalysts leaves open", _of(f, rows)
+        ),
         (
-            *_WHO,
-            Column("gate", "Gate"),
-            Column("acc", "Acc %", "percent", ci="acc_ci"),
-            Column("mcc", "MCC", "decimal", ci="mcc_ci"),
-            Column("f1_macro", "Macro F1 %", "percent", ci="f1_ci"),
-            Column("acc_minus_strict", "Acc − strict, points", "percent"),
-            Column("prompts", "Prompts compared", "int"),
-            Column("prompts_differ", "Prompts that differ", "int"),
-            Column("notes", "Notes"),
-            *(column for column in _IDENTITY if column.key != "gate"),
+            *WHO,
+            Column("runs", "Runs", "int"),
+            Column("n", "Catalysts", "int"),
+            Column("acc_mean", "Acc %, mean", "percent"),
+            Column("acc_min", "lowest", "percent"),
+            Column("acc_max", "highest", "percent"),
+            Column("acc_sd_runs", "sd between runs, points", "percent"),
+            Column("acc_se_sampling", "error of sampling, points", "percent"),
+            Column("acc_se_day", "by day, points", "percent"),
+            Column("mcc_sd_runs", "MCC, sd between runs", "decimal"),
+            Column("f1_sd_runs", "F1, sd between runs, points", "percent"),
+            Column("flip_share", "Answers that flip %", "percent"),
+            *hidden("gate", "memory", "embedder", "run_variance", "answer_variance", "label"),
         ),
-        tuple(
-            {
-                **_row(row.score, scores, names),
-                "prompts": row.prompts,
-                "prompts_differ": row.prompts_differ,
-                "acc_minus_strict": row.acc_minus_strict,
-            }
-            for row in gates
-        ),
-        "Prompts that differ: final prompts that are not byte for byte those of the strict cell.",
+        tuple({**row, "method": names[row["cells"][0]].split(" (")[0]} for row in rows),
+        "Runs are epochs and seeds, on the catalysts scored in all of them. More runs shrink the spread between runs, never the error of sampling.",
     )
 
 
-def published(scores: Sequence[Score], comparisons: Sequence[Comparison]) -> Table:
-    """Our cell beside the paper's row."""
-    names = display_names(scores)
-    rows = tuple(
-        {
-            **_row(c.score, scores, names),
-            "table": c.published.table,
-            "published_method": c.published.method,
-            "published_backbone": c.published.backbone,
-            "paper_row": f"{c.published.table}, {c.published.method}, published with {c.published.backbone}",
-            "acc_published": c.published.acc,
-            "mcc_published": c.published.mcc,
-            "f1_published": c.published.f1_macro,
-            "comparable": c.comparable,
-            "verdict": _verdict(c),
-        }
-        for c in comparisons
-    )
+def returns(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """The finance view."""
+    names = display_names(f.scores)
     return Table(
-        "published",
-        titled("Beside the published figures", [c.score for c in comparisons]),
-        (
-            *_WHO,
-            Column("acc", "Acc %, here", "percent", ci="acc_ci"),
-            Column("acc_published", "Acc %, paper", "percent"),
-            Column("verdict", "Published Acc in our interval"),
-            Column("mcc", "MCC, here", "decimal"),
-            Column("mcc_published", "MCC, paper", "decimal"),
-            Column("f1_macro", "F1 %, here", "percent"),
-            Column("f1_published", "F1 %, paper", "percent"),
-            Column("paper_row", "Paper's row"),
-            Column("notes", "Notes"),
-            *(Column(key, key, shown=False) for key in ("table", "published_method", "published_backbone")),
-            Column("comparable", "comparable", "flag", shown=False),
-            *_IDENTITY,
+        "finance",
+        titled(
+            "Finance view, not tradable advice: daily rank correlation with returns, and a long-short mean",
+            _of(f, rows),
         ),
-        rows,
-        "A row is comparable only if the cell ran on the backbone that the paper names.",
+        (
+            *WHO,
+            Column("n", "Rows", "int"),
+            Column("ic_days", "Days", "int", over="Rank IC"),
+            Column("ic_mean", "mean", "decimal", over="Rank IC"),
+            Column("ic_sd", "sd", "decimal", over="Rank IC"),
+            Column("icir", "ICIR", "decimal", over="Rank IC"),
+            Column("ic_t", "t (Newey-West)", "decimal", over="Rank IC"),
+            Column("ls_days", "Days", "int", over="Long-short"),
+            Column("ls_gross", "gross %", "percent", over="Long-short"),
+            Column("ls_net", "net %", "percent", over="Long-short"),
+            Column("ls_net_t", "t of net", "decimal", over="Long-short"),
+            *hidden("cell", "cost_a_trade", "label"),
+        ),
+        tuple({**row, "method": names[row["cell"]]} for row in rows),
+        "Not tradable advice. Rank IC: Spearman correlation of probability and return within a day. Long-short: mean return where a rise was "
+        "said minus where a fall was said, over the benchmark's horizon; net of 10 basis points for each of four trades. t: Newey-West.",
     )
 
 
-def _verdict(c: Comparison) -> str:
-    if not c.comparable:
-        return "not comparable"
-    return "unknown" if c.published_in_ci is None else "yes" if c.published_in_ci else "no"
-
-
-def audited(scores: Sequence[Score], tallies: Sequence[Tally]) -> Table:
-    """Verdicts of the time gate by method, gate and kind of record."""
-    return Table(
-        "audit",
-        titled("Audit of the evidence in prompts", [s for s in scores if any(s.cell in t.cells for t in tallies)]),
-        (
-            Column("method", "Method"),
-            Column("gate", "Gate"),
-            Column("kind", "Kind of record"),
-            Column("n_cells", "Cells", "int"),
-            Column("checked", "Checked", "int"),
-            Column("late", "Late", "int"),
-            Column("unverifiable", "Unverifiable", "int"),
-            Column("affected_queries", "Affected queries", "int"),
-            Column("label", "label", shown=False),
-        ),
-        tuple(
-            {
-                "method": t.method, "gate": t.gate, "kind": t.kind, "n_cells": len(t.cells), "checked": t.checked,
-                "late": t.late, "unverifiable": t.unverifiable, "affected_queries": len(t.affected),
-                "label": label([s for s in scores if s.cell in t.cells]),
-            }
-            for t in tallies
-        ),
-        "Late: known only after the decision time. Unverifiable: no trustworthy time. "
-        "Affected queries: forecasts with at least one such record in a prompt.",
-    )  # fmt: skip
-
-
-def states(scores: Sequence[Score]) -> Table:
-    """What became of every expected forecast; why a cell is not complete and how to go on."""
-    used = [status.value for status in Status if any(s.counts.get(status.value) for s in scores)]
-    names = display_names(scores)
-    return Table(
-        "cells",
-        titled("State of the cells: forecasts by status", scores),
-        (
-            *_WHO,
-            Column("state", "State"),
-            Column("n", "n", "int", text="n_shown"),
-            *(Column(status, status, "int") for status in used),
-            Column("reason", "Reason"),
-            Column("remedy", "What to do"),
-            Column("notes", "Notes"),
-            *_IDENTITY,
-        ),
-        tuple({**_row(s, scores, names), **{status: s.counts.get(status, 0) for status in used}} for s in scores),
-        "invalid, truncated and refused answers count as wrong; rate_limited, budget, provider and bug are not scored and lower coverage only.",
-    )
-
-
-def _cells(scores: Sequence[Score]) -> tuple[Mapping[str, Any], ...]:
-    names = display_names(scores)
-    return tuple(_row(s, scores, names) for s in scores)
-
-
-def _row(s: Score, scores: Sequence[Score], names: Mapping[str, str]) -> dict[str, Any]:
-    values = {name: getattr(s, name) for name in Score.__dataclass_fields__}
-    return values | {
-        "method": names[s.cell],
-        "backbone": backbone_name(s),
-        "n_shown": s.n_shown,
-        "notes": s.notes,
-        "label": label([s]),
-    }
+def _of(f: Findings, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
+    """The scores behind ``rows`` of report.json."""
+    found = {cell for row in rows for cell in row.get("cells", (row.get("cell"),))}
+    return [s for s in f.scores if s.cell in found]

@@ -1,54 +1,45 @@
-"""Figures as SVG and PNG bytes, the same for the same scores. Text in the SVG stays text."""
+"""Which figures the report has; accuracy of every cell."""
 
 from __future__ import annotations
 
-import io
 import math
-import textwrap
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
-from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from reports import figures_paper as paper
+from reports.drawing import (
+    BASELINE,
+    COLOURS,
+    KEYS,
+    LINE,
+    MARGIN,
+    MARKS,
+    WIDTH,
+    Picture,
+    canvas,
+    frame,
+    heading,
+    picture,
+)
+from reports.findings import Findings
 from reports.labels import backbone_name, display_names, titled
 from reports.scores import Score
 
 FOREST = "accuracy_forest"
-_COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#E69F00",
-)  # Okabe & Ito: told apart by the colour-blind
-_BASELINE = "#767676"
+NAMES = (FOREST, *paper.NAMES)
 _BASE_RATE: dict[str, Any] = {"color": "#222222", "lw": 1.6, "solid_capstyle": "butt"}
 _EVEN: dict[str, Any] = {"color": "#555555", "lw": 1.3, "ls": (0, (1, 2))}
-_MARKS = "osD^vP"
-_CJK = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei")
-_WIDTH, _MARGIN, _LINE = 11.5, 0.12, 0.2  # inches: the figure, around it, a line of the title or the legend
 _ROW, _ABOVE, _BELOW = 0.26, 0.38, 0.5  # inches: a cell, a panel's name over its rows, its axis under them
-_KEYS = 5  # entries in a line of the legend
 _TICK = 0.27  # half of a base-rate tick in rows: below 0.5, or the ticks of neighbours would join into a line
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A drawn figure. ``alt`` says in words what it shows."""
-
-    name: str
-    title: str
-    alt: str
-    svg: bytes
-    png: bytes
+def pictures(f: Findings, data: Mapping[str, Any]) -> tuple[Picture, ...]:
+    """Every figure with something to show; ``data`` is the content of report.json."""
+    return tuple(drawn for drawn in (forest(f.scores), *paper.pictures(f, data)) if drawn)
 
 
 def forest(scores: Sequence[Score]) -> Picture | None:
@@ -57,25 +48,8 @@ def forest(scores: Sequence[Score]) -> Picture | None:
     if not scored:
         return None
     title = titled("Accuracy with 95 % interval", scored)
-    with matplotlib.rc_context(_style()), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="Glyph .* missing"
-        )  # a label in a script without a font must not stop a report
-        figure = _draw(scored, title)
-        svg, png = io.BytesIO(), io.BytesIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Title": title})
-        figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
     alt = f"{title}. {len(scored)} cells in {len({s.benchmark for s in scored})} panels, one a benchmark. The same figures stand in the results table."
-    return Picture(FOREST, title, alt, svg.getvalue(), png.getvalue())
-
-
-def _style() -> dict[Any, Any]:
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return {
-        "svg.hashsalt": "reports", "svg.fonttype": "none", "font.size": 9, "axes.titlesize": 10,
-        "font.family": ["DejaVu Sans", *(name for name in _CJK if name in installed)],
-        "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
-    }  # fmt: skip
+    return picture(FOREST, title, alt, lambda: _draw(scored, title))
 
 
 def _draw(scores: Sequence[Score], title: str) -> Figure:
@@ -85,11 +59,10 @@ def _draw(scores: Sequence[Score], title: str) -> Figure:
     across = min(2, len(panels))
     lines = [panels[i : i + across] for i in range(0, len(panels), across)]
     rooms = [_ABOVE + max(map(len, line)) * _ROW + _BELOW for line in lines]
-    heading, handles = textwrap.wrap(title, int(_WIDTH * 10)), _handles(colours)
-    top, bottom = _MARGIN + _LINE * len(heading), _MARGIN + _LINE * math.ceil(len(handles) / _KEYS)
-    wide, high = _WIDTH, top + sum(rooms) + bottom
-    figure = Figure(figsize=(wide, high))
-    FigureCanvasAgg(figure)
+    lines_of_title, handles = heading(title), _handles(colours)
+    top, bottom = MARGIN + LINE * len(lines_of_title), MARGIN + LINE * math.ceil(len(handles) / KEYS)
+    wide, high = WIDTH, top + sum(rooms) + bottom
+    figure = canvas(wide, high)
     names_room, gap = min(2.9, 0.35 + 0.068 * max(len(_row_name(s, names)) for s in scores)), 0.25  # inches
     column = wide / across
     below = top
@@ -101,7 +74,7 @@ def _draw(scores: Sequence[Score], title: str) -> Figure:
             _panel(axes, panel, colours, names)
             axes.set_xlim(*limits)
         below += room
-    _frame(figure, heading, handles)
+    frame(figure, lines_of_title, handles)
     return figure
 
 
@@ -132,8 +105,8 @@ def _row_name(s: Score, names: dict[str, str]) -> str:
 def _colours(scores: Sequence[Score]) -> dict[str, tuple[str, str]]:
     """Colour and mark of each backbone; baselines without a model are grey."""
     backbones = sorted({s.backbone for s in scores if not s.no_llm})
-    found = {name: (_COLOURS[i % len(_COLOURS)], _MARKS[i % len(_MARKS)]) for i, name in enumerate(backbones)}
-    return found | ({"no LLM": (_BASELINE, "o")} if any(s.no_llm for s in scores) else {})
+    found = {name: (COLOURS[i % len(COLOURS)], MARKS[i % len(MARKS)]) for i, name in enumerate(backbones)}
+    return found | ({"no LLM": (BASELINE, "o")} if any(s.no_llm for s in scores) else {})
 
 
 def _range(scores: Sequence[Score]) -> tuple[float, float]:
@@ -150,13 +123,3 @@ def _handles(colours: dict[str, tuple[str, str]]) -> list[Line2D]:
         label="base rate (always positive)",
     )  # fmt: skip
     return [*cells, base, Line2D([], [], label="50 % (a coin)", **_EVEN)]
-
-
-def _frame(figure: Figure, heading: list[str], handles: list[Line2D]) -> None:
-    """Title above, legend below."""
-    high = figure.get_figheight()
-    figure.text(0.012, 1 - _MARGIN / high, "\n".join(heading), va="top", ha="left", fontsize=11, fontweight="bold")
-    figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.005, 0.0), ncols=_KEYS, frameon=False, fontsize=8.5,
-        borderpad=0.3, borderaxespad=0.3,
-    )  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from harness.records import DROPPED, EVIDENCE_SCHEMA, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
+from harness.records import CALL_SCHEMA, DROPPED, EVIDENCE_SCHEMA, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
 from reports.read import CELL_JSON, LEDGER_JSON, MANIFEST_JSON, read_json, read_parquet
 
 Columns = Mapping[str, list[Any]]
@@ -19,10 +19,11 @@ REQUIRED = (
     "rehearsal",
 )  # fmt: skip
 OPTIONAL = (
-    "seed", "memory", "embedder", "decision_day", "direction", "n_calls", "prompt_tokens", "completion_tokens",
+    "seed", "memory", "embedder", "stock", "decision_day", "fwd_ret", "direction", "n_calls", "prompt_tokens", "completion_tokens",
     "total_prompt_tokens", "total_completion_tokens", "cost_usd", "prompt_sha256",
 )  # fmt: skip
 EVIDENCE = ("catalyst_id", "epoch", "kind", "verdict")
+CALLS = ("epoch", "request_sha256", "prompt_tokens", "completion_tokens", "cost_usd")
 _NEVER_NULL = ("cell", "method", "backbone", "benchmark", "epoch", "gate", "catalyst_id", "status", "rehearsal")
 _CONSTANT = ("cell", "method", "backbone", "benchmark", "gate")
 _KNOWN = {
@@ -40,6 +41,7 @@ class Cell:
         rows: the columns ``REQUIRED`` and ``OPTIONAL``, sorted by (catalyst_id, epoch). Empty lists if the cell has no forecasts.
         meta: ``cell.json``, or None where the file is missing.
         evidence: the columns ``EVIDENCE``, or None where the file is missing.
+        calls: the columns ``CALLS``, or None where the file is missing.
         absent: optional columns that forecasts.parquet does not have.
     """
 
@@ -55,6 +57,7 @@ class Cell:
     rows: Columns
     meta: Mapping[str, Any] | None
     evidence: Columns | None
+    calls: Columns | None = None
     absent: tuple[str, ...] = ()
 
     @property
@@ -142,6 +145,7 @@ def _read_cell(folder: Path) -> Cell | None:
         rows=rows,
         meta=meta,
         evidence=_read_evidence(folder / "evidence.parquet"),
+        calls=_read_calls(folder / "calls.parquet"),
         absent=absent,
     )
 
@@ -194,6 +198,10 @@ def _read_evidence(path: Path) -> Columns | None:
         if None in values:
             raise DataError(f"{path}: row {values.index(None)}: {name} is null; it must be given.")
     return columns
+
+
+def _read_calls(path: Path) -> Columns | None:
+    return read_parquet(path, CALL_SCHEMA, CALLS) if path.exists() else None
 
 
 def _same_or_refuse(old: tuple[Path, Cell], new: tuple[Path, Cell]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import metrics as skm
 
 from harness.records import NEGATIVE, POSITIVE
 
@@ -23,9 +22,10 @@ LOG_LOSS_EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Classification:
-    """Accuracy, Matthews correlation and macro F1 over ``n`` rows.
+    """Accuracy, Matthews correlation, macro F1 and balanced accuracy over ``n`` rows.
 
     ``degenerate`` names why MCC is 0 by convention: "predictions" or "labels" are of one class; None otherwise.
+    ``balanced_acc``, the mean recall of both classes, is None if a class has no row.
     """
 
     n: int
@@ -33,6 +33,7 @@ class Classification:
     mcc: float
     f1_macro: float
     degenerate: str | None
+    balanced_acc: float | None
 
 
 def predictions(labels: Bools, probs: Sequence[float | None]) -> Bools:
@@ -68,13 +69,38 @@ def classify(truth: Bools, predicted: Bools) -> Classification | None:
     degenerate = next(
         (name for name, x in (("predictions", predicted), ("labels", truth)) if x.all() or not x.any()), None
     )
+    counts = np.array([[cell.sum() for cell in outcomes(truth, predicted)]], dtype=np.float64)
+    tp, fp, fn, tn = counts[0]
     return Classification(
         n=int(truth.size),
-        acc=float(skm.accuracy_score(truth, predicted)),
-        mcc=0.0 if degenerate else float(skm.matthews_corrcoef(truth, predicted)),
-        f1_macro=float(skm.f1_score(truth, predicted, labels=[False, True], average="macro", zero_division=0.0)),
+        acc=float((tp + tn) / truth.size),
+        mcc=float(mcc_of(counts)[0]),
+        f1_macro=float(f1_of(counts)[0]),
         degenerate=degenerate,
+        balanced_acc=float((tp / (tp + fn) + tn / (tn + fp)) / 2) if tp + fn and tn + fp else None,
     )
+
+
+def outcomes(truth: Bools, predicted: Bools) -> tuple[Bools, Bools, Bools, Bools]:
+    """Which rows are true positives, false positives, false negatives, true negatives."""
+    return truth & predicted, ~truth & predicted, truth & ~predicted, ~truth & ~predicted
+
+
+def mcc_of(confusion: Floats) -> Floats:
+    """Matthews correlation of each row (tp, fp, fn, tn), shape (rows,); 0 where a class or a prediction is absent."""
+    tp, fp, fn, tn = confusion.T
+    root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return _ratio(tp * tn - fp * fn, root)
+
+
+def f1_of(confusion: Floats) -> Floats:
+    """Macro F1 over both classes of each row (tp, fp, fn, tn), shape (rows,); an absent class adds 0."""
+    tp, fp, fn, tn = confusion.T
+    return (_ratio(2 * tp, 2 * tp + fp + fn) + _ratio(2 * tn, 2 * tn + fp + fn)) / 2
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
 
 
 def brier(truth: Bools, probs: Floats) -> float | None:
@@ -84,22 +110,67 @@ def brier(truth: Bools, probs: Floats) -> float | None:
 
 def log_loss(truth: Bools, probs: Floats) -> float | None:
     """Mean negative log likelihood in nats; probabilities are clipped to [eps, 1 - eps] with ``LOG_LOSS_EPS`` (scikit-learn)."""
-    return float(skm.log_loss(truth, probs, labels=[False, True])) if truth.size else None
+    if not truth.size:
+        return None
+    said = np.where(truth, probs, 1 - probs)
+    return float(-np.log(np.clip(said, LOG_LOSS_EPS, 1 - LOG_LOSS_EPS)).mean())
 
 
-def ece(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> float | None:
-    """Expected calibration error with equal-count bins: the mean over rows of |bin's mean outcome - bin's mean probability|.
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a reliability diagram: rows, mean probability, share of positive outcomes."""
 
-    Rows of one probability share their mean outcome, so the value does not depend on the order of ties.
-    Fewer rows than bins give one bin a row.
+    n: int
+    prob_mean: float
+    outcome_mean: float
+
+
+def reliability(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> list[Bin]:
+    """Bins of equal count by rising probability, empty ones left out; fewer rows than bins give one bin a row.
+
+    Rows of one probability share their mean outcome, so the bins do not depend on the order of ties.
     """
     if truth.size == 0:
-        return None
+        return []
     order = np.argsort(probs, kind="stable")
     _, group = np.unique(probs, return_inverse=True)
     outcome = (np.bincount(group, weights=truth.astype(np.float64)) / np.bincount(group))[group]
-    gaps = (outcome - probs)[order]
-    return float(sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / truth.size)
+    parts = (part for part in np.array_split(order, bins) if part.size)
+    return [Bin(part.size, float(probs[part].mean()), float(outcome[part].mean())) for part in parts]
+
+
+def ece(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> float | None:
+    """Expected calibration error over the bins of ``reliability``: mean over rows of |bin's mean outcome - bin's mean probability|."""
+    if truth.size == 0:
+        return None
+    gaps = (found.n * abs(found.outcome_mean - found.prob_mean) for found in reliability(truth, probs, bins))
+    return float(sum(gaps) / truth.size)
+
+
+@dataclass(frozen=True)
+class BrierParts:
+    """Brier = reliability - resolution + uncertainty + within (Murphy 1973; Stephenson et al. 2008).
+
+    Reliability and resolution are over the bins of ``reliability``; ``within`` is what the spread inside the bins adds.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+
+
+def brier_parts(truth: Bools, probs: Floats, bins: int = ECE_BINS) -> BrierParts | None:
+    """The parts of the Brier score; None without rows."""
+    whole = brier(truth, probs)
+    if whole is None:
+        return None
+    base = float(truth.mean())
+    found = reliability(truth, probs, bins)
+    off = sum(b.n * (b.prob_mean - b.outcome_mean) ** 2 for b in found) / truth.size
+    told = sum(b.n * (b.outcome_mean - base) ** 2 for b in found) / truth.size
+    chance = base * (1 - base)
+    return BrierParts(off, told, chance, whole - (off - told + chance))
 
 
 def total(values: Sequence[Any]) -> float | None:

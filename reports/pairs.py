@@ -1,24 +1,21 @@
-"""The reference method against every other one on the same catalysts: exact McNemar, tests and intervals over decision days."""
+"""The reference method against every other one on the same catalysts: differences, intervals, tests, what could have been seen."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import comb
-from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
-from harness.records import NEGATIVE, POSITIVE, Status
-from reports import intervals
-from reports.intervals import SEED, Interval
+from reports import metrics
+from reports.answers import Answers, answers, shared
+from reports.clusters import around, design_effect, intraclass, one_way, two_way
+from reports.intervals import Interval
 from reports.load import Cell
-from reports.metrics import Floats
+from reports.paired import differences, holm, mcnemar, of_catalysts, rows_needed, sign_flip, swap
 
 REFERENCE = "tiem"
-FLIPS = 10_000
-_MDE_FACTOR = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)  # two-sided alpha 0.05, power 0.8
 
 
 @dataclass(frozen=True)
@@ -26,15 +23,19 @@ class Pair:
     """Cell ``a`` (the reference method) minus cell ``b`` over the rows that both have scored.
 
     Attributes:
-        n: shared scored rows.
-        n_days: decision days among them, the unit of ``ci`` and ``p_cluster``; None without decision days.
-        diff: accuracy of a minus accuracy of b, a fraction.
-        ci: 95 % percentile bootstrap over decision days.
+        n: shared scored rows; ``n_a`` and ``n_b`` are those of each cell.
+        n_days: decision days among them, the unit of ``ci``, ``p_cluster`` and ``mde``; None without decision days.
+        diff, diff_mcc, diff_f1: figure of a minus figure of b, fractions.
+        ci, ci_mcc, ci_f1: 95 % intervals clustered by decision day (CR2 error, t quantile).
+        ci_independent, ci_stock, ci_two_way: of ``diff`` with catalysts independent, clustered by stock, by day and stock.
         n_discordant: rows that exactly one of the two has right.
         p_mcnemar: exact two-sided McNemar test; None with several epochs, whose rows are not independent.
-        p_cluster: sign-flip test over the days' summed differences.
-        p_holm: ``p_mcnemar`` after Holm over methods and benchmarks within the backbone.
-        mde: smallest difference found with power 0.8 at alpha 0.05, from the bootstrap's standard error.
+        p_cluster: sign flips of the days' summed differences; exact up to 13 days.
+        p_mcc, p_f1: the same for MCC and macro F1: all answers of a day are swapped or not.
+        p_holm, p_cluster_holm: ``p_mcnemar`` and ``p_cluster`` after Holm over methods and benchmarks within backbone, gate and seed.
+        mde: smallest difference found with power 0.8 at alpha 0.05, by the error of ``ci``.
+        n_needed: rows at which a difference of the size seen would be found so.
+        icc_day, design_effect_day: of the differences of rows.
     """
 
     a: str
@@ -43,22 +44,46 @@ class Pair:
     cell_b: str
     backbone: str
     benchmark: str
+    gate: str | None
+    seed: int | None
     n: int
+    n_a: int
+    n_b: int
     n_days: int | None = None
     diff: float | None = None
     ci: Interval | None = None
+    ci_independent: Interval | None = None
+    ci_stock: Interval | None = None
+    ci_two_way: Interval | None = None
     n_discordant: int | None = None
     p_mcnemar: float | None = None
     p_cluster: float | None = None
     p_holm: float | None = None
+    p_cluster_holm: float | None = None
     mde: float | None = None
+    n_needed: int | None = None
+    diff_mcc: float | None = None
+    ci_mcc: Interval | None = None
+    p_mcc: float | None = None
+    diff_f1: float | None = None
+    ci_f1: Interval | None = None
+    p_f1: float | None = None
+    icc_day: float | None = None
+    design_effect_day: float | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def significant(self) -> bool:
+        """Both tests refuse equality after correction: neither rests on rows that are independent within a day."""
+        known = [p for p in (self.p_holm, self.p_cluster_holm) if p is not None]
+        return self.p_cluster_holm is not None and max(known) <= 0.05
 
 
 def pairs(cells: Sequence[Cell], reference: str = REFERENCE) -> list[Pair]:
     """Pair every cell of ``reference`` with each other method's cell of the same backbone, benchmark, gate and seed."""
+    scored = {cell.cell: answers(cell) for cell in cells}
     found = [
-        _pair(a, b)
+        _pair(a, b, scored[a.cell], scored[b.cell])
         for a in cells
         for b in cells
         if a.method == reference != b.method
@@ -66,78 +91,84 @@ def pairs(cells: Sequence[Cell], reference: str = REFERENCE) -> list[Pair]:
         and b.size
         and (a.backbone, a.benchmark, a.gate, a.seed) == (b.backbone, b.benchmark, b.gate, b.seed)
     ]
-    adjusted: dict[int, float] = {}
-    for backbone in {pair.backbone for pair in found}:
-        family = [i for i, pair in enumerate(found) if pair.backbone == backbone and pair.p_mcnemar is not None]
-        adjusted.update(zip(family, holm([float(found[i].p_mcnemar or 0.0) for i in family]), strict=True))
-    return [replace(pair, p_holm=adjusted.get(i)) for i, pair in enumerate(found)]
+    plain, clustered = (_corrected(found, [getattr(pair, key) for pair in found]) for key in ("p_mcnemar", "p_cluster"))
+    return [replace(pair, p_holm=p, p_cluster_holm=q) for pair, p, q in zip(found, plain, clustered, strict=True)]
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact two-sided p of ``only_a`` against ``only_b`` discordant rows (binomial, 1/2); 1 if there are none."""
-    n = only_a + only_b
-    tail = sum(comb(n, k) for k in range(min(only_a, only_b) + 1))
-    return min(1.0, float(2 * tail / 2**n))
-
-
-def holm(values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment (1979), in the order given."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    adjusted, highest = [0.0] * len(values), 0.0
-    for rank, i in enumerate(order):
-        highest = max(highest, min(1.0, (len(values) - rank) * values[i]))
-        adjusted[i] = highest
+def _corrected(found: Sequence[Pair], values: Sequence[float | None]) -> list[float | None]:
+    """``values`` after Holm, each within its family; what is unknown takes no part."""
+    families: dict[object, list[int]] = defaultdict(list)
+    for i, (pair, value) in enumerate(zip(found, values, strict=True)):
+        if value is not None:
+            families[(pair.backbone, pair.gate, pair.seed)].append(i)
+    adjusted: list[float | None] = [None] * len(values)
+    for members in families.values():
+        for i, p in zip(members, holm([float(values[i] or 0.0) for i in members]), strict=True):
+            adjusted[i] = p
     return adjusted
 
 
-def sign_flip(sums: Floats, seed: int = SEED) -> float:
-    """Two-sided p that the clusters' summed differences, shape (clusters,), are symmetric around 0 (random sign flips)."""
-    rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, size=(FLIPS, sums.size), dtype=np.int8) * np.int8(2) - np.int8(1)
-    beyond = np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9
-    return float((1 + beyond.sum()) / (1 + FLIPS))
-
-
-def _pair(a: Cell, b: Cell) -> Pair:
-    right_a, right_b = _right(a), _right(b)
-    keys = sorted(right_a.keys() & right_b.keys())
-    pair = Pair(a.method, b.method, a.cell, b.cell, a.backbone, a.benchmark, len(keys))
-    if not keys:
+def _pair(cell_a: Cell, cell_b: Cell, all_a: Answers, all_b: Answers) -> Pair:
+    a, b = shared(all_a, all_b)
+    pair = Pair(
+        cell_a.method, cell_b.method, cell_a.cell, cell_b.cell, cell_a.backbone, cell_a.benchmark, cell_a.gate,
+        cell_a.seed, a.size, all_a.size, all_b.size,
+    )  # fmt: skip
+    if not a.size:
         return replace(pair, warnings=("no row is scored in both cells: the comparison is null",))
-    deltas = np.array([float(right_a[key]) - float(right_b[key]) for key in keys])
-    days = dict(zip(zip(a.rows["catalyst_id"], a.rows["epoch"], strict=True), a.rows["decision_day"], strict=True))
-    pair = replace(pair, diff=float(deltas.mean()), n_discordant=int(np.count_nonzero(deltas)))
     warnings = []
-    if len({epoch for _, epoch in keys}) == 1:
+    if a.size < max(all_a.size, all_b.size):
+        warnings.append(f"compared on the {a.size} rows scored in both, of {all_a.size} and {all_b.size}")
+    if not np.array_equal(a.truth, b.truth):
+        odd = int((a.truth != b.truth).sum())
+        warnings.append(f"{odd} shared rows have another label in each cell; each is held against its own")
+    deltas = a.hits - b.hits
+    pair = replace(
+        pair, diff=float(deltas.mean()), n_discordant=int(np.count_nonzero(deltas)),
+        ci_independent=around(float(deltas.mean()), of_catalysts(deltas, a)),
+    )  # fmt: skip
+    if a.epochs == 1:
         pair = replace(pair, p_mcnemar=mcnemar(int((deltas > 0).sum()), int((deltas < 0).sum())))
     else:
-        warnings.append("p_mcnemar and p_holm are null: rows of several epochs are not independent; see p_cluster")
-    if any(days[key] is None for key in keys):
-        warnings.append("ci, p_cluster and mde are null: decision_day is missing")
-        return replace(pair, warnings=tuple(warnings))
-    return replace(_over_days(pair, deltas, [days[key] for key in keys]), warnings=tuple(warnings))
+        warnings.append("p_mcnemar and p_holm are null: rows of several epochs are not independent; see p_cluster_holm")
+    if pair.n_discordant == 0:
+        warnings.append("no row is discordant, so the error cannot be estimated: mde is null, intervals have no width")
+    return replace(_clustered(pair, a, b, warnings), warnings=tuple(warnings))
 
 
-def _over_days(pair: Pair, deltas: Floats, days: Sequence[Any]) -> Pair:
-    """``pair`` with what takes the day as the unit: catalysts of one day share the market's move."""
-    sums = intervals.cluster_sums(deltas, days)
-    difference, rows = intervals.resample(sums).T
-    draws = difference / rows
+def _clustered(pair: Pair, a: Answers, b: Answers, warnings: list[str]) -> Pair:
+    """``pair`` with what takes the day, or the stock, as the unit."""
+    found = differences(a, b)
+    (diff, deltas), (mcc, mcc_values), (f1, f1_values) = (found[name] for name in ("acc", "mcc", "f1"))
+    pair = replace(pair, diff_mcc=mcc, diff_f1=f1)
+    stocks, days = a.stock_codes, a.day_codes
+    if stocks is None:
+        warnings.append("ci_stock and ci_two_way are null: stock is missing")
+    else:
+        pair = replace(pair, ci_stock=around(diff, one_way(deltas, stocks)))
+    if days is None:
+        warnings.append("ci, p_cluster, mde and what else is clustered by day are null: decision_day is missing")
+        return pair
+    count = int(days.max()) + 1
+    day = one_way(deltas, days)
+    if day is None:
+        warnings.append("ci, p_cluster and mde are null: all shared rows fall on one decision day")
+        return replace(pair, n_days=count)
+    if 2 ** (1 - count) > 0.05:
+        warnings.append(f"p_cluster cannot fall below {2 ** (1 - count):.3g} with {count} decision days")
+    correlation = intraclass(deltas, days)
     return replace(
         pair,
-        n_days=len(sums),
-        ci=intervals.percentiles(draws),
-        p_cluster=sign_flip(sums[:, 0]),
-        mde=float(_MDE_FACTOR * draws.std(ddof=1)),
+        n_days=count,
+        ci=around(diff, day),
+        ci_two_way=around(diff, two_way(deltas, days, stocks)) if stocks is not None else None,
+        ci_mcc=around(mcc, one_way(mcc_values, days), -2.0, 2.0),
+        ci_f1=around(f1, one_way(f1_values, days)),
+        p_cluster=sign_flip(np.bincount(days, weights=deltas).astype(np.float64)),
+        p_mcc=swap(a, b, days, metrics.mcc_of),
+        p_f1=swap(a, b, days, metrics.f1_of),
+        mde=day.smallest_difference if day.se > 0 else None,
+        n_needed=rows_needed(pair.n, day, diff) if day.se > 0 else None,
+        icc_day=correlation,
+        design_effect_day=None if correlation is None else design_effect(correlation, days),
     )
-
-
-def _right(cell: Cell) -> dict[tuple[str, int], bool]:
-    """Whether each scored row is right, by (catalyst_id, epoch); an unusable answer is wrong."""
-    rows = cell.rows
-    columns = (rows[name] for name in ("catalyst_id", "epoch", "label", "status", "prob_positive"))
-    return {
-        (catalyst, epoch): status == Status.OK and (prob >= 0.5) == (label == POSITIVE)
-        for catalyst, epoch, label, status, prob in zip(*columns, strict=True)
-        if label in (POSITIVE, NEGATIVE) and Status(status).final
-    }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from reports.feasible import note
 from reports.scores import Score
 
 BACKBONES = {"deepseek_v4_flash": "DeepSeek-V4-Flash", "gpt_5_4_mini": "GPT-5.4-mini"}
@@ -20,11 +21,16 @@ METHODS = {
     "lightrag": (_MAIN, "LightRAG"), "hypergraphrag": (_MAIN, "HyperGraphRAG"),
     "tiem_wo_eeh": (_ABLATION, "w/o EEH"), "tiem_wo_csm": (_ABLATION, "w/o CSM"), "tiem_wo_hefr": (_ABLATION, "w/o HEFR"),
 }  # fmt: skip
+AUDITED = {
+    "Focal evidence": "focal", "Prior evidence": "prior", "Concurrent evidence": "concurrent", "Episodes": "episode",
+    "Themes": "theme", "Retrieved CSM skills": "skill", "CSM provenance ancestors": "skill_ancestor",
+}  # fmt: skip
+"""Names in the paper's Table 4, and the kind of record in evidence.parquet."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """One published row; values are fractions."""
+    """One published row; values are fractions. ``note`` says where they cannot come from the stated number of answers."""
 
     table: str
     backbone: str
@@ -33,6 +39,18 @@ class Published:
     acc: float
     mcc: float
     f1_macro: float
+    note: str | None
+
+
+@dataclass(frozen=True)
+class PublishedAudit:
+    """A row of the paper's Table 4: records of one kind that entered prompts of TIEM."""
+
+    kind: str
+    checked: int
+    late: int
+    unverifiable: int
+    affected_queries: int
 
 
 @dataclass(frozen=True)
@@ -65,17 +83,28 @@ def compare(scores: Sequence[Score]) -> list[Comparison]:
 @cache
 def rows() -> tuple[Published, ...]:
     """All published rows that ship with the package (arXiv 2608.13024)."""
-    folder = files("reports") / "published"
-    return tuple(
-        Published(
-            table=table,
-            backbone=row["backbone"],
-            method=row["method"],
-            benchmark=row["benchmark"],
-            acc=round(float(row["acc_pct"]) / 100, 6),
-            mcc=float(row["mcc"]),
-            f1_macro=round(float(row["f1_macro_pct"]) / 100, 6),
-        )
-        for table, name in _FILES.items()
-        for row in csv.DictReader((folder / name).read_text(encoding="utf-8").splitlines())
+    return tuple(_published(table, row) for table, name in _FILES.items() for row in _read(name))
+
+
+@cache
+def audit_rows() -> dict[str, PublishedAudit]:
+    """The paper's Table 4, by kind of record."""
+    found = {}
+    for row in _read("table4_audit.csv"):
+        counts = (int(row[name]) for name in ("checked_records", "late", "unverifiable", "affected_queries"))
+        kind = AUDITED[row["audited_object"]]
+        found[kind] = PublishedAudit(kind, *counts)
+    return found
+
+
+def _published(table: str, row: dict[str, str]) -> Published:
+    acc, f1_macro = (round(float(row[name]) / 100, 6) for name in ("acc_pct", "f1_macro_pct"))
+    mcc = float(row["mcc"])
+    return Published(
+        table, row["backbone"], row["method"], row["benchmark"], acc, mcc, f1_macro, note(acc, mcc, f1_macro)
     )
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    text = (files("reports") / "published" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))

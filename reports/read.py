@@ -103,6 +103,13 @@ def read_json(path: Path, schema: Schema) -> dict[str, Any] | None:
 def read_parquet(
     path: Path, schema: pa.Schema, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, list[Any]]:
+    """``read_arrays`` as lists; missing is None, and so is NaN."""
+    return {name: listed(array) for name, array in read_arrays(path, schema, required, optional).items()}
+
+
+def read_arrays(
+    path: Path, schema: pa.Schema, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, pa.ChunkedArray]:
     """Columns ``required`` and, where present, ``optional`` of ``path``, each of the type that ``schema`` gives it.
 
     A narrower or wider type of the same kind is accepted if every value survives (int32, float64 that holds whole
@@ -128,23 +135,27 @@ def read_parquet(
         raise DataError(
             f"{path}: not a readable Parquet file ({error}). Run the cell again, or remove its folder."
         ) from error
-    return {name: _values(path, name, table.column(name), schema.field(name).type) for name in wanted}
+    return {name: _typed(path, name, table.column(name), schema.field(name).type) for name in wanted}
 
 
-def _values(path: Path, name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> list[Any]:
+def listed(array: pa.ChunkedArray) -> list[Any]:
+    """``array`` as Python values; missing is None, and so is NaN."""
+    return [None if isinstance(value, float) and math.isnan(value) else value for value in array.to_pylist()]
+
+
+def _typed(path: Path, name: str, column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """``column`` as ``wanted``. A cast between kinds (text to number) would hide a fault of the writer, so it is refused."""
     if not types.is_null(column.type) and _kind(column.type) != _kind(wanted):
         raise DataError(
             f"{path}: column {name} is of type {column.type}; it must be {wanted}. Write the file again with that type."
         )
     try:
-        values = column.cast(wanted).to_pylist()
+        return column.cast(wanted)
     except pa.ArrowException as error:
         raise DataError(
             f"{path}: column {name} is of type {column.type} and holds a value that {wanted} cannot: {error}. "
             f"Write the file again with type {wanted}."
         ) from error
-    return [None if isinstance(value, float) and math.isnan(value) else value for value in values]
 
 
 def _kind(found: pa.DataType) -> str:

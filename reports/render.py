@@ -6,13 +6,17 @@ import base64
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from reports.tables import escape_markdown
 
+SCRIPTS = ("tables.js", "cases.js", "timeline.js", "prompt.js", "case.js", "app.js")
+"""In the order in which they need each other."""
+
 
 def html(context: dict[str, Any]) -> str:
-    """The page: one file, no script, no request to anywhere; every value escaped."""
-    return _environment(autoescape=True).get_template("report.html.j2").render(context)
+    """The page: one file, no request to anywhere; every value escaped, styles and scripts of our own put in as they are."""
+    return _environment(autoescape=True).get_template("report.html.j2").render(context, scripts=SCRIPTS)
 
 
 def markdown(context: dict[str, Any]) -> str:
@@ -29,6 +33,13 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    env.filters["source"] = lambda name: Markup(_source(env, name))
     env.filters["md"] = escape_markdown
     env.filters["base64"] = lambda data: base64.b64encode(data).decode("ascii")
     return env
+
+
+def _source(env: Environment, name: str) -> str:
+    """The text of a file beside the templates."""
+    assert env.loader is not None
+    return env.loader.get_source(env, name)[0]

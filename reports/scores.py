@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from harness.records import NEGATIVE, POSITIVE, Status
-from reports import intervals, metrics
+from reports import measure
+from reports.answers import Answers, answers
 from reports.intervals import Interval
 from reports.load import Cell
+from reports.metrics import Bin
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,12 @@ class Score:
         n: forecasts expected (catalysts x epochs) where cell.json says so, else rows.
         epochs: different epochs among the rows; 1 without rows.
         n_scored: rows with a label and an answer of the model, usable or not.
-        n_clusters: different catalysts among them, the sample size of every interval.
+        n_clusters: different catalysts among them, the sample size of ``acc_ci``, ``mcc_ci`` and ``f1_ci``.
+        n_days, n_stocks: decision days and stocks among them; None where a row has none.
+        acc_ci_day, mcc_ci_day, f1_ci_day: 95 % intervals with the decision day as the unit.
+        acc_ci_stock, acc_ci_two_way: with the stock as the unit, with day and stock.
+        icc_day: intra-class correlation of being right within a day; design_effect_day and effective_n_day follow from it.
+        acc_answered …: over usable answers alone. acc_if_right …: had the others been right.
         coverage: rows with status ok / n.
         base_rate: share of positive labels among scored rows, the accuracy of always saying positive.
         positive_share: share of positive answers among scored rows with status ok.
@@ -56,9 +61,31 @@ class Score:
     mcc_ci: Interval | None = None
     f1_macro: float | None = None
     f1_ci: Interval | None = None
+    balanced_acc: float | None = None
+    n_days: int | None = None
+    n_stocks: int | None = None
+    acc_ci_day: Interval | None = None
+    mcc_ci_day: Interval | None = None
+    f1_ci_day: Interval | None = None
+    acc_ci_stock: Interval | None = None
+    acc_ci_two_way: Interval | None = None
+    icc_day: float | None = None
+    design_effect_day: float | None = None
+    effective_n_day: float | None = None
+    acc_answered: float | None = None
+    mcc_answered: float | None = None
+    f1_answered: float | None = None
+    acc_if_right: float | None = None
+    mcc_if_right: float | None = None
+    f1_if_right: float | None = None
     base_rate: float | None = None
     positive_share: float | None = None
     brier: float | None = None
+    brier_reliability: float | None = None
+    brier_resolution: float | None = None
+    brier_uncertainty: float | None = None
+    brier_within: float | None = None
+    reliability: tuple[Bin, ...] = ()
     log_loss: float | None = None
     ece: float | None = None
     tokens_final_mean: float | None = None
@@ -86,33 +113,35 @@ class Score:
         return tuple(mark for mark in marks if mark)
 
 
-def score(cell: Cell) -> Score:
-    """Score one cell. Answers that cannot be used count as the opposite class; infrastructure failures are not scored."""
+def score(cell: Cell, found: Answers | None = None) -> Score:
+    """Score one cell; ``found`` are its scored rows where the caller has them already."""
     rows = cell.rows
     counts = Counter(rows["status"])
     meta = cell.meta or {}
     n = max(int(meta.get("n") or 0), cell.size)
-    scored = [
-        i
-        for i, (label, status) in enumerate(zip(rows["label"], rows["status"], strict=True))
-        if label in (POSITIVE, NEGATIVE) and Status(status).final
-    ]
+    scored = answers(cell) if found is None else found
     warnings = [*_row_warnings(cell, meta, counts, n), *map(str, meta.get("warnings") or ())]
-    results = _classification(cell, scored, warnings) | _calibration(cell, scored, warnings) | _spent(cell, warnings)
+    results = {
+        **measure.classified(scored, warnings),
+        **measure.clustered(scored, warnings),
+        **measure.policies(scored),
+        **measure.calibrated(scored, warnings),
+        **measure.spent(cell, warnings),
+    }
     ok = counts[Status.OK]
     if n == 0:
         warnings.append("coverage is null: no forecast was expected")
     return Score(
         cell=cell.cell, method=cell.method, backbone=cell.backbone, benchmark=cell.benchmark, gate=cell.gate,
         seed=cell.seed, memory=cell.memory, embedder=cell.embedder, rehearsal=cell.rehearsal,
-        no_llm=ok > 0 and all(calls == 0 for calls in rows["n_calls"]),
+        no_llm=measure.no_llm(cell),
         state=_state(meta, counts, n),
         reason=meta.get("reason"),
         remedy=meta.get("remedy"),
         n=n,
         epochs=len(set(rows["epoch"])) or 1,
-        n_scored=len(scored),
-        n_clusters=len({rows["catalyst_id"][i] for i in scored}),
+        n_scored=scored.size,
+        n_clusters=len({catalyst for catalyst, _ in scored.keys}),
         counts={status.value: counts[status] for status in Status if counts[status]},
         coverage=ok / n if n else None,
         warnings=tuple(warnings),
@@ -152,72 +181,3 @@ def _row_warnings(cell: Cell, meta: Mapping[str, Any], counts: Mapping[str, int]
     if cell.absent:
         found.append(f"forecasts.parquet has no column {', '.join(cell.absent)}; what needs it is null")
     return found
-
-
-def _classification(cell: Cell, scored: list[int], warnings: list[str]) -> dict[str, Any]:
-    rows = cell.rows
-    truth = np.array([rows["label"][i] == POSITIVE for i in scored], dtype=np.bool_)
-    answers = [rows["prob_positive"][i] if rows["status"][i] == Status.OK else None for i in scored]
-    predicted = metrics.predictions(truth, answers)
-    point = metrics.classify(truth, predicted)
-    if point is None:
-        warnings.append("acc, mcc and f1_macro with their intervals are null: no row is scored")
-        return {}
-    if point.degenerate:
-        warnings.append(f"MCC and its interval are 0 by convention: all {point.degenerate} are of one class")
-    clusters = [rows["catalyst_id"][i] for i in scored]
-    right, asked = intervals.cluster_sums((truth == predicted).astype(np.float64), clusters).T
-    draws = intervals.resample(intervals.confusion_sums(truth, predicted, clusters))
-    said = [answer >= 0.5 for answer in answers if answer is not None]
-    return {
-        "acc": point.acc,
-        "acc_ci": intervals.wilson(float((right / asked).mean()), right.size),
-        "mcc": point.mcc,
-        "mcc_ci": intervals.percentiles(intervals.mcc_of(draws)),
-        "f1_macro": point.f1_macro,
-        "f1_ci": intervals.percentiles(intervals.f1_of(draws)),
-        "base_rate": float(truth.mean()),
-        "positive_share": float(np.mean(said)) if said else None,
-        "constant": point.degenerate is not None,
-    }
-
-
-def _calibration(cell: Cell, scored: list[int], warnings: list[str]) -> dict[str, Any]:
-    rows = cell.rows
-    usable = [i for i in scored if rows["status"][i] == Status.OK]
-    if not usable:
-        warnings.append(
-            "brier, log_loss, ece and the share of positive answers are null: no scored row has a probability"
-        )
-        return {}
-    truth = np.array([rows["label"][i] == POSITIVE for i in usable], dtype=np.bool_)
-    probs = np.array([rows["prob_positive"][i] for i in usable], dtype=np.float64)
-    return {
-        "brier": metrics.brier(truth, probs),
-        "log_loss": metrics.log_loss(truth, probs),
-        "ece": metrics.ece(truth, probs),
-    }
-
-
-def _spent(cell: Cell, warnings: list[str]) -> dict[str, Any]:
-    """Tokens of the final call (mean over rows that report them) and of all calls, and cost, summed over rows."""
-    rows = cell.rows
-    final = _both(rows["prompt_tokens"], rows["completion_tokens"])
-    every = _both(rows["total_prompt_tokens"], rows["total_completion_tokens"])
-    called = [calls != 0 for calls in rows["n_calls"]]
-    for name, values in (("tokens_final_mean", final), ("tokens_total", every), ("cost_usd", rows["cost_usd"])):
-        unknown = sum(value is None and asked for value, asked in zip(values, called, strict=True))
-        if values and all(value is None for value in values):
-            warnings.append(f"{name} is null: no row reports it")
-        elif unknown:
-            warnings.append(f"{name} leaves out {unknown} of {len(values)} rows that do not report it")
-    known = [value for value in final if value is not None]
-    return {
-        "tokens_final_mean": sum(known) / len(known) if known else None,
-        "tokens_total": metrics.total(every),
-        "cost_usd": metrics.total(rows["cost_usd"]),
-    }
-
-
-def _both(left: list[Any], right: list[Any]) -> list[int | None]:
-    return [None if a is None or b is None else a + b for a, b in zip(left, right, strict=True)]

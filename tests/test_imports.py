@@ -14,7 +14,7 @@ ALLOWED = {
     "harness": {"harness"},
     "methods": {"methods", "harness"},
     "benchmarks": {"benchmarks", "harness.records", "harness.clock", "harness.errors", "harness.config"},
-    "reports": {"reports", "harness.records", "harness.errors"},
+    "reports": {"reports", "harness.records", "harness.errors", "harness.replies"},
 }
 METHODS_MAY_NOT = {
     "harness.gateway",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as skm
 
 from reports import intervals, metrics
-from reports.pairs import holm, mcnemar, sign_flip
+from reports.paired import holm, mcnemar, sign_flip
 
 
 def test_constant_predictor_has_mcc_zero_and_says_why() -> None:
@@ -36,8 +36,8 @@ def test_closed_forms_equal_scikit_learn(pairs: list[tuple[bool, bool]]) -> None
     totals = intervals.confusion_sums(truth, predicted, range(len(pairs))).sum(axis=0, keepdims=True)
     point = metrics.classify(truth, predicted)
     assert point is not None
-    assert intervals.mcc_of(totals)[0] == pytest.approx(point.mcc, abs=1e-12)
-    assert intervals.f1_of(totals)[0] == pytest.approx(point.f1_macro, abs=1e-12)
+    assert metrics.mcc_of(totals)[0] == pytest.approx(point.mcc, abs=1e-12)
+    assert metrics.f1_of(totals)[0] == pytest.approx(point.f1_macro, abs=1e-12)
     assert point.mcc == pytest.approx(skm.matthews_corrcoef(truth, predicted), abs=1e-12)
 
 
@@ -86,7 +86,7 @@ def test_epochs_do_not_narrow_the_bootstrap() -> None:
     predicted = truth ^ (rng.random(80) < 0.35)
     once, five = (
         intervals.percentiles(
-            intervals.mcc_of(
+            metrics.mcc_of(
                 intervals.resample(
                     intervals.confusion_sums(np.tile(truth, k), np.tile(predicted, k), list(range(80)) * k)
                 )

@@ -1,0 +1,97 @@
+"""Warnings: what is missing, undefined or not to be trusted, each said once with the cells it is true of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.findings import Findings
+from reports.load import Cell, Loaded
+from reports.pairs import Pair
+from reports.scores import Score
+
+
+def cautions(f: Findings) -> tuple[str, ...]:
+    """Sentences for the reader; one that is true of several cells is said once and names them."""
+    found = [*f.loaded.warnings, *_missing_files(f.loaded), *_about_cells(f.scores), *_about_pairs(f.pairs)]
+    if not f.pairs:
+        found.append(_no_pairs(f.scores, f.reference))
+    found += [
+        f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
+        for t in f.tallies
+        if t.gate == "strict" and t.late
+    ]
+    if not f.gates:
+        found.append("time_gate is empty: no cell was run under more than one gate.")
+    if not f.comparisons:
+        found.append("No published figure belongs to these methods and benchmarks: published is empty.")
+    found += [
+        f"{c.published.table}, {c.published.method} with {c.published.backbone} on {c.published.benchmark}: {c.published.note}."
+        for c in {c.published: c for c in f.comparisons if c.published.note}.values()
+    ]
+    return (*found, *f.warnings, "ndp is empty: it belongs to the name-date probe, which was not run.")
+
+
+def _missing_files(loaded: Loaded) -> list[str]:
+    found = [
+        f"manifest.json is missing in run {number}: versions, git commit and data checksums are unknown."
+        for number, manifest in enumerate(loaded.manifests, 1)
+        if manifest is None
+    ]
+    for absent, consequence in (
+        (
+            [c for c in loaded.cells if c.meta is None],
+            "cell.json is missing: n is the number of rows, so a catalyst that was never asked goes unnoticed",
+        ),
+        (
+            [c for c in loaded.cells if c.evidence is None],
+            "evidence.parquet is missing: the audit leaves these cells out",
+        ),
+    ):
+        if absent:
+            found.append(_about(consequence, absent, len(loaded.cells)))
+    return found
+
+
+def _about_cells(scores: Sequence[Score]) -> list[str]:
+    by_text: dict[str, list[Score]] = {}
+    for s in scores:
+        if s.state != "complete":
+            why = [
+                f"the cell is {s.state}",
+                f": {s.reason.rstrip('.')}" if s.reason else "",
+                f". What to do: {s.remedy}" if s.remedy else "",
+            ]
+            by_text.setdefault("".join(why), []).append(s)
+        for text in s.warnings:
+            by_text.setdefault(text, []).append(s)
+    return [_about(text, cells, len(scores)) for text, cells in by_text.items()]
+
+
+def _about_pairs(pairs: Sequence[Pair]) -> list[str]:
+    by_text: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        for text in pair.warnings:
+            by_text.setdefault(text, []).append(pair)
+    return [
+        f"All {len(pairs)} pairs: {text}."
+        if len(alike) == len(pairs) > 1
+        else f"{'; '.join(f'{pair.cell_a} and {pair.cell_b}' for pair in alike)}: {text}."
+        for text, alike in by_text.items()
+    ]
+
+
+def _no_pairs(scores: Sequence[Score], reference: str) -> str:
+    """Why nothing is compared; where the reference is absent, which methods could take its place."""
+    if any(s.method == reference for s in scores):
+        return f"pairs is empty: no cell of the reference method {reference!r} shares backbone, benchmark, gate and seed with another method."
+    text = f"pairs is empty: there is no cell of the reference method {reference!r}."
+    others = sorted({s.method for s in scores if s.n_scored and not s.no_llm})
+    if len(others) < 2:
+        return text
+    return f"{text} Methods here: {', '.join(others)}. Compare one of them with the rest: python -m reports RUN --reference NAME."
+
+
+def _about(text: str, cells: Sequence[Cell] | Sequence[Score], total: int) -> str:
+    if total > 1 and len(cells) == total:
+        return f"All {total} cells: {text.rstrip('.')}."
+    return f"{'; '.join(cell.cell for cell in cells)}: {text.rstrip('.')}."

@@ -1,0 +1,54 @@
+"""Columns and rows that several tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reports.labels import backbone_name, display_names, label
+from reports.scores import Score
+from reports.tables import Column
+
+WHO = (
+    Column("benchmark", "Benchmark"),
+    Column("backbone", "Backbone"),
+    Column("method", "Method"),
+)
+
+
+def hidden(*keys: str) -> tuple[Column, ...]:
+    """Columns of the CSV only."""
+    return tuple(Column(key, key, shown=False) for key in keys)
+
+
+IDENTITY = hidden("cell", "gate", "memory", "embedder", "seed", "label")
+SETTING = hidden("gate", "seed", "memory", "embedder", "label")
+
+
+def cell_row(s: Score, names: Mapping[str, str]) -> dict[str, Any]:
+    """All of a score, with the names that people read."""
+    values = {name: getattr(s, name) for name in Score.__dataclass_fields__}
+    return values | {
+        "method": names[s.cell],
+        "backbone": backbone_name(s),
+        "n_shown": s.n_shown,
+        "notes": s.notes,
+        "label": label([s]),
+    }
+
+
+def cell_rows(scores: Sequence[Score]) -> tuple[Mapping[str, Any], ...]:
+    """A row a cell."""
+    names = display_names(scores)
+    return tuple(cell_row(s, names) for s in scores)
+
+
+def series_rows(rows: Sequence[Mapping[str, Any]], by_cell: Mapping[str, Score]) -> tuple[Mapping[str, Any], ...]:
+    """Rows of report.json over several cells: the method named apart from its likes, marks of the cells as notes."""
+    names = display_names(list(by_cell.values()))
+    found = []
+    for row in rows:
+        scores = [by_cell[cell] for cell in row["cells"]]
+        notes = dict.fromkeys(note for s in scores for note in s.notes if note != "MCC 0 by convention")
+        found.append({**row, "method": names[scores[0].cell], "notes": tuple(notes)})
+    return tuple(found)

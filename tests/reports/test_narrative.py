@@ -1,0 +1,142 @@
+"""The first screen's sentences, from hand-made reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reports import Report
+from reports.narrative import Sentence, narrative
+
+Row = dict[str, Any]
+
+
+def cell(method: str = "tiem", **more: Any) -> Row:
+    return {
+        "cell": method, "method": method, "backbone": "b", "benchmark": "d", "no_llm": False, "state": "complete", "n": 100,
+        "counts": {"ok": 100}, "coverage": 1.0, "constant": False, "acc": 0.6, "acc_ci": (0.5, 0.7), "acc_ci_day": (0.48, 0.72),
+        "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "tokens_total": 1000.0,
+        "cost_usd": 0.5,
+    } | more  # fmt: skip
+
+
+def pair(b: str, **more: Any) -> Row:
+    return {
+        "a": "tiem", "b": b, "backbone": "b", "benchmark": "d", "gate": "strict", "seed": 0, "n": 100, "diff": 0.1, "ci": (0.02, 0.18),
+        "significant": False, "p_holm": 0.2, "p_cluster_holm": 0.3, "mde": 0.12, "n_needed": 144,
+    } | more  # fmt: skip
+
+
+def evidence(**more: Any) -> Row:
+    return {"method": "tiem", "gate": "strict", "cells": ["tiem"], "checked": 50, "late": 0, "unverifiable": 0} | more
+
+
+def report(**more: Any) -> Row:
+    return {
+        "label": "",
+        "reference": "tiem",
+        "cells": [cell()],
+        "pairs": [],
+        "audit": [evidence()],
+        "ledger": [],
+    } | more
+
+
+def about(topic: str, made: Row) -> list[Sentence]:
+    return [sentence for sentence in narrative(made) if sentence.topic == topic]
+
+
+def test_the_label_is_the_first_line() -> None:
+    first = narrative(report(label="Rehearsal endpoint — not a language model"))[0]
+    assert (first.topic, first.text, first.tone) == ("label", "Rehearsal endpoint — not a language model.", "care")
+    assert narrative(report())[0].topic != "label"
+
+
+def test_a_difference_is_named_with_its_interval() -> None:
+    (said,) = about("differences", report(pairs=[pair("cot", significant=True, p_holm=0.01), pair("mem0")]))
+    assert "b: 1 of 2 differences between tiem and another method is significant" in said.text
+    assert "tiem − cot on d +10.0 points [+2.0, +18.0]" in said.text
+    assert said.numbers["significant"] == 1
+    assert said.see == "pairs"
+
+
+def test_one_that_passes_by_rows_alone_is_not_called_significant() -> None:
+    (said,) = about("differences", report(pairs=[pair("cot", p_holm=0.01, p_cluster_holm=0.4)]))
+    assert "none of 1 difference" in said.text
+    assert "would pass by rows alone" in said.text
+    assert said.tone == "care"
+
+
+def test_what_is_open_states_the_n_that_is_needed() -> None:
+    pairs = [pair("cot", n_needed=300, mde=0.2), pair("mem0"), pair("memgpt", mde=None), pair("x", significant=True)]
+    (said,) = about("undecided", report(pairs=pairs))
+    assert "2 comparisons cannot be told apart at n\u00a0=\u00a0100" in said.text
+    assert "12.0 to 20.0 points" in said.text
+    assert "tiem − mem0 on d +10.0 points [+2.0, +18.0], would need about 144 rows instead of 100" in said.text
+    (enough,) = about("undecided", report(pairs=[pair("cot", n_needed=90)]))
+    assert "seen alone, but not among 1" in enough.text
+    (unknown,) = about("undecided", report(pairs=[pair("cot", n_needed=None, diff=0.0)]))
+    assert unknown.numbers["nearest"] is None
+
+
+def test_families_that_differ_in_seed_are_told_apart() -> None:
+    said = about("differences", report(pairs=[pair("cot"), pair("cot", seed=1)]))
+    assert [sentence.text.split(":")[0] for sentence in said] == ["b (seed 0)", "b (seed 1)"]
+
+
+def test_nothing_to_compare_is_said() -> None:
+    assert "no cell of tiem with a partner" in about("differences", report())[0].text
+    assert "no cell of tiem" in about("differences", report(pairs=[pair("cot", diff=None)]))[0].text
+
+
+def test_coverage_that_is_not_clean() -> None:
+    cells = [
+        cell(),
+        cell("cot", coverage=0.9996),
+        cell("mem0", state="incomplete", n=100, counts={"ok": 25}, coverage=0.25),
+    ]
+    unfinished, below = about("coverage", report(cells=cells))
+    assert "1 of 3 cells is not complete (25 of their 100 forecasts have a row): mem0 × b × d" in unfinished.text
+    assert "2 of 3 cells are below full coverage; the lowest is mem0 × b × d at 25.0 %" in below.text
+    assert "99.9 %" in about("coverage", report(cells=[cell(coverage=0.9996)]))[0].text, "never rounded up to full"
+    assert about("coverage", report())[0].tone == "good"
+    assert "the same answer to everything" in about("coverage", report(cells=[cell(constant=True)]))[-1].text
+
+
+def test_an_audit_that_is_not_clean() -> None:
+    (said,) = about("audit", report(audit=[evidence(late=2), evidence(gate="off")]))
+    assert "Under the gate strict, 2 late and 0 unverifiable of 50" in said.text
+    assert "cannot be trusted" in said.text
+    (unseen,) = about("audit", report(audit=[]))
+    assert "1 cell that asked a model has no evidence on file" in unseen.text
+    assert not about("audit", report(audit=[], cells=[cell(counts={})])), "a cell without a row asked nothing"
+    assert about("audit", report())[0].tone == "good"
+
+
+def test_cost_says_what_is_not_known() -> None:
+    assert "used 1,000 tokens and cost US$ 0.50 at list price" in about("cost", report())[0].text
+    cells = [cell(), cell("cot", cost_usd=None, tokens_total=None)]
+    text = about("cost", report(cells=cells))[0].text
+    assert "without 1 cell that does not report them" in text
+    assert "without 1 cell of unknown price" in text
+    assert "no price is known" in about("cost", report(cells=[cell(cost_usd=None)]))[0].text
+    assert "No model was asked" in about("cost", report(cells=[cell(no_llm=True)]))[0].text
+    paid = report(ledger=[{"run": 1, "total": {"cost_usd": 1.25}}])
+    assert "US$ 1.25 were paid so far" in about("cost", paid)[0].text
+
+
+def test_a_constant_answer_is_the_yardstick() -> None:
+    said = about("constant", report(cells=[cell(acc_ci_day=(0.55, 0.7)), cell("cot")]))
+    assert said[0].text.startswith("1 of 2 cells with a model is more accurate than the better constant answer")
+    assert "100 rows tell as much as 80 independent ones" in said[1].text
+    assert about("constant", report(cells=[cell()]))[0].text.startswith("None of 1 cell")
+
+
+def test_an_empty_report_still_speaks() -> None:
+    assert [s.topic for s in narrative(report(cells=[], audit=[]))] == ["differences", "coverage", "cost"]
+
+
+def test_the_sentences_are_in_report_json_with_their_numbers(demo: Report) -> None:
+    assert [tuple(s) for s in demo.data["summary"]] == [("topic", "text", "tone", "numbers", "see")] * len(
+        demo.data["summary"]
+    )
+    assert demo.data["summary"][0]["text"].startswith("TIME GATE OFF")
