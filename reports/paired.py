@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from reports import intervals, metrics
 from reports.answers import Answers
@@ -17,6 +16,7 @@ from reports.metrics import Floats, outcomes
 
 FLIPS = 10_000
 _ENUMERATED = 13  # clusters up to which all 2^G patterns are tried: no more than FLIPS of them
+_BLOCK = 1000  # random patterns at a time: bounds memory at 1000 x clusters
 _ROUNDING = 1e-9
 Metric = Callable[[Floats], Floats]
 """Confusion counts, shape (draws, 4), to one value a draw."""
@@ -29,8 +29,12 @@ def mcnemar(only_a: int, only_b: int) -> float:
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Holm's step-down adjustment (1979), in the order given."""
-    return [float(p) for p in multipletests(values, method="holm")[1]] if len(values) else []
+    """Holm's step-down adjustment (1979), in the order given. Written out: statsmodels' takes 0.1 s a call."""
+    order = np.argsort(values, kind="stable")
+    raised = np.maximum.accumulate(np.arange(len(order), 0, -1) * np.asarray(values, dtype=np.float64)[order])
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(raised, 1.0)
+    return [float(p) for p in adjusted]
 
 
 def sign_flip(sums: Floats, seed: int = SEED) -> float:
@@ -38,19 +42,22 @@ def sign_flip(sums: Floats, seed: int = SEED) -> float:
 
     Exact up to 13 clusters, where all sign patterns are tried; beyond, 10,000 random ones.
     """
-    signs, exact = _patterns(sums.size, seed)
-    totals = (signs * np.int8(2) - np.int8(1)) @ sums
-    return _p(np.abs(totals), abs(float(sums.sum())), exact=exact)
+    whole = float(sums.sum())
+    totals, exact = _over_patterns(sums.size, seed, lambda flipped: whole - 2 * (flipped @ sums))
+    return _p(np.abs(totals), abs(whole), exact=exact)
 
 
 def swap(a: Answers, b: Answers, clusters: Codes, metric: Metric, seed: int = SEED) -> float:
     """Two-sided p of the difference of a metric if whole clusters may have had their two sets of answers swapped."""
     counts_a, counts_b = (_confusion(x, clusters) for x in (a, b))
-    signs, exact = _patterns(len(counts_a), seed)
-    moved = signs @ (counts_b - counts_a)
-    draws = metric(counts_a.sum(axis=0) + moved) - metric(counts_b.sum(axis=0) - moved)
-    observed = metric(counts_a.sum(axis=0)[None])[0] - metric(counts_b.sum(axis=0)[None])[0]
-    return _p(np.abs(draws), abs(float(observed)), exact=exact)
+    whole_a, whole_b, change = counts_a.sum(axis=0), counts_b.sum(axis=0), counts_b - counts_a
+
+    def difference(swapped: Floats) -> Floats:
+        moved = swapped @ change
+        return metric(whole_a + moved) - metric(whole_b - moved)
+
+    draws, exact = _over_patterns(len(change), seed, difference)
+    return _p(np.abs(draws), abs(float(difference(np.zeros((1, len(change))))[0])), exact=exact)
 
 
 def differences(a: Answers, b: Answers) -> dict[str, tuple[float, Floats]]:
@@ -82,12 +89,20 @@ def _confusion(x: Answers, clusters: Codes) -> Floats:
     return np.stack([np.bincount(clusters, weights=cell.astype(np.float64)) for cell in cells], axis=1)
 
 
-def _patterns(count: int, seed: int) -> tuple[NDArray[np.int8], bool]:
-    """Zeros and ones, shape (patterns, count), and whether these are all there are."""
+def _over_patterns(count: int, seed: int, value: Callable[[Floats], Floats]) -> tuple[Floats, bool]:
+    """``value`` of patterns of zeros and ones, given in blocks (patterns, count), and whether these are all there are."""
     if count <= _ENUMERATED:
-        numbers = np.arange(2**count, dtype=np.int64)
-        return ((numbers[:, None] >> np.arange(count)) & 1).astype(np.int8), True
-    return np.random.default_rng(seed).integers(0, 2, size=(FLIPS, count), dtype=np.int8), False
+        return value(_every_pattern(count)), True
+    rng = np.random.default_rng(seed)
+    blocks = (
+        rng.integers(0, 2, size=(_BLOCK, count), dtype=np.int8).astype(np.float64) for _ in range(FLIPS // _BLOCK)
+    )
+    return np.concatenate([value(block) for block in blocks]), False
+
+
+@cache
+def _every_pattern(count: int) -> Floats:
+    return ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
 
 
 def _p(draws: Floats, observed: float, *, exact: bool) -> float:

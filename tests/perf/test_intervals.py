@@ -14,7 +14,7 @@ from reports.intervals import Interval
 from reports.paired import differences, holm, mcnemar, sign_flip
 from tests.reports.simulate import EQUAL, FINPURE, coverage, one, shares
 
-pytestmark = pytest.mark.perf
+pytestmark = [pytest.mark.perf, pytest.mark.timeout(1800)]
 DRAWS = 2000
 ACC = 0.6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def answers(truth: Bools, predicted: Bools, sizes: Sequence[int]) -> Answers:
     """Answers by day, each about its own stock."""
     n = truth.size
     return Answers(
-        keys=tuple((f"c{i:04d}", 0) for i in range(n)),
+        keys=_keys(n),
         truth=truth,
         usable=np.ones(n, dtype=np.bool_),
         predicted=predicted,
@@ -34,6 +35,11 @@ def answers(truth: Bools, predicted: Bools, sizes: Sequence[int]) -> Answers:
         days=tuple(np.repeat(np.arange(len(sizes)), sizes).tolist()),
         stocks=tuple(range(n)),
     )
+
+
+@cache
+def _keys(n: int) -> tuple[tuple[str, int], ...]:
+    return tuple((f"c{i:04d}", 0) for i in range(n))
 
 
 def one(rng: np.random.Generator, sizes: Sequence[int], acc: float, icc: float) -> Answers:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as reference_mcnemar
+from statsmodels.stats.multitest import multipletests
 
 from reports import metrics, paired
 from reports.load import load
@@ -48,6 +49,12 @@ def test_mcnemar_is_the_exact_one(only_a: int, only_b: int) -> None:
     assert paired.mcnemar(only_a, only_b) == pytest.approx(
         reference_mcnemar([[0, only_a], [only_b, 0]], exact=True).pvalue if only_a + only_b else 1.0, abs=1e-12
     )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_holm_is_that_of_statsmodels(seed: int) -> None:
+    values = np.round(np.random.default_rng(seed).random(12) ** 3, 2).tolist()
+    assert paired.holm(values) == pytest.approx(list(multipletests(values, method="holm")[1]), abs=1e-12)
 
 
 def test_sign_flips_of_few_days_are_all_tried() -> None:

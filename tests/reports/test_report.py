@@ -21,18 +21,34 @@ from tests.reports.runs import demo_run, evidence_of, meta_of, rows, write_cell
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize("name", ["report.md", "tables/results.csv", "tables/results.tex"])
-def test_golden(demo: Report, name: str) -> None:
+@pytest.mark.parametrize(
+    ("which", "name"),
+    [
+        ("demo", "report.md"),
+        *(("demo", f"tables/{name}") for name in ("results.csv", "results.tex")),
+        *(
+            ("grid", f"tables/{name}.csv")
+            for name in ("pairs", "precision", "shift", "efficiency", "consistency", "spread", "finance")
+        ),
+        *(("grid", f"tables/{name}.tex") for name in ("table1", "ablation", "shift", "published")),
+    ],
+)
+def test_golden(which: str, name: str, request: pytest.FixtureRequest) -> None:
     """Set UPDATE_GOLDEN=1 to write the files anew, then read the difference."""
-    golden, text = GOLDEN / Path(name).name, (demo.out / name).read_text(encoding="utf-8")
+    report: Report = request.getfixturevalue(which)
+    golden, text = GOLDEN / Path(name).name, (report.out / name).read_text(encoding="utf-8")
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
 
 
 def test_layout(demo: Report) -> None:
-    tables = ("results", "pairs", "time_gate", "calibration_and_cost", "published", "audit", "cells")
-    expected = {"report.html", "report.md", "report.json", "figures/accuracy_forest.svg", "figures/accuracy_forest.png"}
+    tables = (
+        "results", "table1", "pairs", "precision", "ablation", "shift", "efficiency", "consistency", "calibration_and_cost",
+        "unusable_answers", "spread", "finance", "published", "time_gate", "audit", "cells",
+    )  # fmt: skip
+    drawn = ("accuracy_forest", "differences", "figure7_tokens")
+    expected = {"report.html", "report.md", "report.json", *(f"figures/{n}.{s}" for n in drawn for s in ("svg", "png"))}
     expected |= {f"tables/{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
     assert {path.relative_to(demo.out).as_posix() for path in demo.out.rglob("*") if path.is_file()} == expected
 
@@ -52,9 +68,23 @@ def test_report_json_is_strict_and_has_the_documented_keys(demo: Report) -> None
     assert [(row["method"], row["gate"], row["kind"], row["late"], row["affected_queries"]) for row in late] == [
         ("tiem", "off", "prior", 5, 5)
     ]
-    for empty in ("shift", "tokens", "consistency", "ndp"):
+    for empty in ("shift", "consistency", "ndp"):
         assert data[empty] == []
-        assert any(empty in text and "are empty" in text for text in data["warnings"])
+        assert any(text.startswith(f"{empty} is empty") for text in data["warnings"])
+
+
+def test_the_grid_fills_every_documented_key(grid: Report) -> None:
+    keys = {
+        "pairs": "a b backbone benchmark diff ci p_mcnemar p_cluster p_holm mde n_discordant",
+        "shift": "method backbone acc_ref acc_shift acc_worst f1_shift robustness",
+        "tokens": "method backbone acc_mean tokens_final_mean acc_per_ln_tokens marginal_acc_per_1k tokens_lifecycle_mean "
+        "cost_per_forecast cost_per_correct cost_per_extra_correct frontier_share",
+        "consistency": "method benchmark backbone_a backbone_b agreement kappa dual_correct n",
+    }
+    for part, names in keys.items():
+        assert grid.data[part]
+        assert all(set(names.split()) <= row.keys() for row in grid.data[part]), part
+    assert [row["benchmark"] for row in grid.data["consistency"]].count("macro") == 5
 
 
 def test_the_same_parquet_gives_the_same_bytes(demo: Report, tmp_path: Path) -> None:
@@ -72,9 +102,10 @@ def test_every_title_of_a_rehearsal_says_so(run: Path) -> None:
     data = report.data
     assert REHEARSAL in report.title
     assert GATE_OFF in report.title
-    about_rehearsal = [table for table in report.tables if any(row.get("label") for row in table.rows)]
-    assert len(about_rehearsal) == len(report.tables)
-    for table in report.tables:
+    filled = [table for table in report.tables if table.rows]
+    assert all(row["label"] for table in filled for row in table.rows)
+    assert len(filled) >= 9
+    for table in filled:
         assert REHEARSAL in table.caption
         for suffix in ("csv", "md", "tex"):
             assert "Rehearsal endpoint" in (report.out / "tables" / f"{table.name}.{suffix}").read_text(

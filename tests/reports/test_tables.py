@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reports import Report
+from reports.figures import NAMES
 from reports.tables import Column, Table
 
 COMPILER = next((name for name in ("tectonic", "pdflatex", "xelatex") if shutil.which(name)), None)
@@ -80,10 +81,12 @@ def numbers(value: Any) -> Iterator[float]:
         yield float(value)
 
 
-def test_every_number_of_every_table_is_in_report_json(demo: Report) -> None:
-    known = set(numbers(demo.data))
+@pytest.mark.parametrize("which", ["demo", "grid"])
+def test_every_number_of_every_table_is_in_report_json(which: str, request: pytest.FixtureRequest) -> None:
+    report: Report = request.getfixturevalue(which)
+    known = set(numbers(report.data))
     seen = 0
-    for path in sorted((demo.out / "tables").glob("*.csv")):
+    for path in sorted((report.out / "tables").glob("*.csv")):
         for line, row in enumerate(csv.DictReader(path.read_text(encoding="utf-8").splitlines())):
             for key, text in row.items():
                 try:
@@ -99,8 +102,13 @@ def test_a_number_of_its_own_would_be_seen(demo: Report) -> None:
     assert 0.123456789 not in set(numbers(demo.data))
 
 
-def test_tables_show_what_the_csv_holds(demo: Report) -> None:
-    for found in demo.tables:
+def test_every_table_of_the_grid_has_rows(grid: Report) -> None:
+    assert {found.name for found in grid.tables if not found.rows} == {"time_gate", "audit"}
+    assert {picture.name for picture in grid.figures} == set(NAMES)
+
+
+def test_tables_show_what_the_csv_holds(grid: Report) -> None:
+    for found in grid.tables:
         rows = list(csv.DictReader(found.to_csv().splitlines()))
         for raw, shown in zip(rows, found.shown(), strict=True):
             for column, cell in zip(found.visible, shown, strict=True):
@@ -111,9 +119,10 @@ def test_tables_show_what_the_csv_holds(demo: Report) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no LaTeX found (tectonic, pdflatex, xelatex): tables are not compiled")
-def test_every_table_compiles(demo: Report, tmp_path: Path) -> None:
+def test_every_table_compiles(demo: Report, grid: Report, tmp_path: Path) -> None:
     assert COMPILER is not None
-    tables = "\n".join(path.read_text(encoding="utf-8") for path in sorted((demo.out / "tables").glob("*.tex")))
+    files = [path for report in (demo, grid) for path in sorted((report.out / "tables").glob("*.tex"))]
+    tables = "\n\\clearpage\n".join(path.read_text(encoding="utf-8") for path in files)
     source = (
         "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n\\usepackage[utf8]{inputenc}\n"
         "\\usepackage{booktabs}\n\\begin{document}\n" + tables + "\n\\end{document}\n"
