@@ -31,7 +31,6 @@ def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
         "finance": [{**asdict(row), "label": _label(f, (row.cell,))} for row in f.finance],
         "audit": audited(f),
         "time_gate": _gates(f),
-        "ndp": [],
         "published": _published(f),
         "ledger": [{"run": number, **found} for number, found in enumerate(f.loaded.ledgers, 1) if found],
         "warnings": list(warnings),

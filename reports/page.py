@@ -29,7 +29,7 @@ PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("consistency", "Agreement", "Agreement between backbones", ("consistency", "figure8")),
     ("calibration", "Cost", "Calibration, tokens and cost", ("calibration", "efficiency", "figure7", "ledger")),
     ("finance", "Finance", "Finance view", ("finance",)),
-    ("ndp", "Names and dates", "Name and date probe", ("ndp", "figure5")),
+    ("probes", "Probes", "Probes: what the backbone knows without evidence", ("probe", "ndp", "figure5", "cutoff")),
     ("published", "Published", "Beside the published figures", ("published",)),
     ("time_gate", "Time gate", "The time gate", ("time_gate",)),
     ("audit", "Audit", "Audit of the evidence", ("audit",)),
