@@ -48,6 +48,7 @@ TOPICS = {
     "coverage": "Coverage",
     "audit": "Evidence",
     "cost": "Cost",
+    "probes": "Memory",
 }
 
 

@@ -125,9 +125,9 @@ def share(hits: Bools, a: Answers) -> tuple[float, Interval | None]:
 
 
 def mean(values: Floats, a: Answers, low: float = -1.0) -> tuple[float, Interval | None]:
-    """A mean with its interval by day; None where there is but one."""
-    value = float(values.mean())
-    return value, around(value, one_way(values, units(a)), low=low)
+    """A mean with its interval by day; None where there is but one, or all are alike: then the rows do not tell how it varies."""
+    value, precision = float(values.mean()), one_way(values, units(a))
+    return value, around(value, precision, low=low) if precision and precision.se > 0 else None
 
 
 def majority_hits(a: Answers) -> Floats:

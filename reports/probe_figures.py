@@ -60,7 +60,7 @@ def _draw(rows: Sequence[Row], title: str) -> Figure:
                 )
         panels[3].plot([100 * row["base_rate"]] * 2, [y - 0.27, y + 0.27], color="#222222", lw=1.6)
     names = [f"{row['backbone']} · {row['benchmark']}" for row in rows]
-    titles = ("MemBase, %", "MemBase − base rate, points", "Δ content, points", "Says positive, %")
+    titles = ("MemBase, %", "MemBase − base, points", "Δ content, points", "Says positive, %")
     for i, (axes, name) in enumerate(zip(panels, titles, strict=True)):
         axes.set_yticks(
             range(len(rows)), [n if len(n) <= 30 else f"{n[:29]}…" for n in names] if i == 0 else [""] * len(rows)

@@ -7,7 +7,9 @@ from typing import Any
 
 from reports.columns import hidden
 from reports.labels import titled
+from reports.narrative import Sentence
 from reports.probe_effects import CHANGES
+from reports.probe_tests import FAIL, NOT_TESTABLE
 from reports.probes import Findings
 from reports.scores import Score
 from reports.tables import Column, Table
@@ -32,10 +34,28 @@ def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
     return tuple(found)
 
 
+def narrative(f: Findings) -> tuple[Sentence, ...]:
+    """A sentence a backbone and benchmark: which probes expose it."""
+    found = []
+    for place in dict.fromkeys((t.backbone, t.benchmark) for t in f.tests):
+        own = [t for t in f.tests if (t.backbone, t.benchmark) == place]
+        failed = [t.probe for t in own if t.verdict == FAIL]
+        silent = sum(t.verdict == NOT_TESTABLE for t in own)
+        numbers = {"probes": len(own), "failed": len(failed), "not_testable": silent}
+        where = f"{place[0]} on {place[1]}"
+        if failed:
+            text = f"{where}: {len(failed)} of {len(own)} probes show answers drawn from memory ({', '.join(failed)}). Its accuracy there is not all forecast."
+        else:
+            text = f"{where}: none of {len(own)} probes shows answers drawn from memory; that is no proof that none are."
+        text += f" {silent} could not be told." if silent else ""
+        found.append(Sentence("probes", text, "care" if failed else "plain", numbers, "probes"))
+    return tuple(found)
+
+
 def _verdicts(f: Findings, rows: Rows) -> Table:
     return Table(
         "probes",
-        titled("Probes: is an answer drawn from memory?", f.scores),
+        titled("Probes: signs that answers are drawn from memory", f.scores),
         (
             *_WHERE,
             Column("probe", "Probe"),
@@ -154,7 +174,7 @@ def _recall(f: Findings, rows: Rows) -> Table:
     names = ("remembered_right", "remembered_wrong", "else_right", "else_wrong")
     return Table(
         "probe_recall",
-        titled("Recall and forecast: is a forecast right more often where the return was remembered?", _of(f, kept)),
+        titled("Recall and forecast: right forecasts where the return was remembered, and elsewhere", _of(f, kept)),
         (
             *_WHERE,
             Column("n", "n", "int"),

@@ -150,15 +150,19 @@ def _number(text: str) -> int:
 def _alike(text: str, mention: Mention, day: date) -> dict[str, str]:
     """Year, month and day of ``day`` in the way ``mention`` writes its own."""
     values = {"y": day.year, "m": day.month, "d": day.day}
-    return {part: _in_the_way_of(text[start:end], values[part]) for start, end, part in mention.parts}
+    return {
+        part: _in_the_way_of(text[start:end], values[part], text[end : end + 1] == ".")
+        for start, end, part in mention.parts
+    }
 
 
-def _in_the_way_of(old: str, value: int) -> str:
+def _in_the_way_of(old: str, value: int, pointed: bool) -> str:
     if old.isascii() and old.isdigit():
         return f"{value:0{len(old)}d}" if len(old) != 1 else str(value)
     if old.lower() in _MONTHS:
         name = calendar.month_name[value]
-        return name if old.lower() in map(str.lower, calendar.month_name) else name[:3]
+        whole = old.lower() in map(str.lower, calendar.month_name) and not pointed  # May is both
+        return name if whole else name[:3]
     if value > 31:
         return "".join(_DIGITS[int(c)] for c in str(value))
     tens, ones = divmod(value, 10)
