@@ -57,7 +57,9 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     every = (*f.scores, *probed.scores)
     title = labels.titled(HEADING, every)
     data = as_json(f, title, warnings) | probes.as_json(probed) | {"label": labels.label(every)}
-    told = narrative(data) if f.scores or not probed.scores else ()  # with nothing but probes it would speak of no cell
+    told = narrative(data)
+    if not f.scores and probed.scores:
+        told = tuple(s for s in told if s.topic == "label")  # the rest would speak of no cell
     data["summary"] = [asdict(sentence) for sentence in (*told, *probe_tables.narrative(probed))]
     viewer = build_viewer(run_dirs, labels.display_names(every))
     data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}

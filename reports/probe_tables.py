@@ -46,7 +46,9 @@ def narrative(f: Findings) -> tuple[Sentence, ...]:
         if failed:
             text = f"{where}: {len(failed)} of {len(own)} probes show answers drawn from memory ({', '.join(failed)}). Its accuracy there is not all forecast."
         else:
-            text = f"{where}: none of {len(own)} probes shows answers drawn from memory; that is no proof that none are."
+            text = (
+                f"{where}: none of {len(own)} probes shows answers drawn from memory; that is no proof that none are."
+            )
         text += f" {silent} could not be told." if silent else ""
         found.append(Sentence("probes", text, "care" if failed else "plain", numbers, "probes"))
     return tuple(found)
