@@ -59,7 +59,9 @@ def test_all_probes_ask_the_same_cases_and_another_seed_asks_others() -> None:
     assert sampled("method.sample=8") == sampled("method.sample=8")
     assert sampled("method.sample=8", "run.limit=3") == sampled("method.sample=8")[:3]
     assert sampled("method.sample=8", "run.seed=1") != sampled("method.sample=8")
-    assert sampled("method.sample=null") == [c.catalyst_id for c in CASES if BENCH.evaluation.outcomes[c.catalyst_id].label in OTHER]
+    assert sampled("method.sample=null") == [
+        c.catalyst_id for c in CASES if BENCH.evaluation.outcomes[c.catalyst_id].label in OTHER
+    ]
 
 
 def test_a_probe_is_named_as_one() -> None:
