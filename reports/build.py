@@ -52,16 +52,16 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
         DataError: files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
     """
     loaded, probe_cells = probes.apart(load(run_dirs))
-    f, probed = find(loaded, reference or REFERENCE), probes.find(loaded.cells, probe_cells)
+    f = find(loaded, reference or REFERENCE)
+    probed = probes.find(loaded.cells, f.scores, probe_cells)
     warnings = (*cautions(f), *probed.warnings)
-    every = (*f.scores, *probed.scores)
-    title = labels.titled(HEADING, every)
-    data = as_json(f, title, warnings) | probes.as_json(probed) | {"label": labels.label(every)}
+    title = labels.titled(HEADING, probed.every)
+    data = as_json(f, title, warnings) | probes.as_json(probed) | {"label": labels.label(probed.every)}
     told = narrative(data)
     if not f.scores and probed.scores:
         told = tuple(s for s in told if s.topic == "label")  # the rest would speak of no cell
     data["summary"] = [asdict(sentence) for sentence in (*told, *probe_tables.narrative(probed))]
-    viewer = build_viewer(run_dirs, labels.display_names(every))
+    viewer = build_viewer(run_dirs, labels.display_names(probed.every))
     data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}
     report = Report(
         out,

@@ -31,7 +31,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Curve:
-    """One cell over time.
+    """One cell over time; ``cells`` names it.
 
     Attributes:
         cutoff: last day of the training data; None where the backbone's YAML does not say.
@@ -39,7 +39,7 @@ class Curve:
         drop: ``before`` minus ``after``, with a 95 % interval that takes days as the unit (Welch).
     """
 
-    cell: str
+    cells: tuple[str]
     method: str
     backbone: str
     benchmark: str
@@ -81,7 +81,7 @@ def _curve(cell: Cell, a: Answers, cutoff: date) -> Curve:
     (before, before_ci), (after, after_ci) = map(_share, parts)
     drop = before - after if before is not None and after is not None else None
     return Curve(
-        cell=cell.cell, method=cell.method, backbone=cell.backbone, benchmark=cell.benchmark, gate=cell.gate,
+        cells=(cell.cell,), method=cell.method, backbone=cell.backbone, benchmark=cell.benchmark, gate=cell.gate,
         cutoff=cutoff.isoformat(), months=_months(a, cutoff), n_before=parts[0].size, n_after=parts[1].size,
         before=before, before_ci=before_ci, after=after, after_ci=after_ci, drop=drop, drop_ci=_drop_interval(parts, drop),
     )  # fmt: skip

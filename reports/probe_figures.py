@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 def pictures(f: Findings, data: Mapping[str, Any]) -> tuple[Picture, ...]:
     """Every figure with something to show; ``data`` is the content of report.json."""
-    return tuple(drawn for drawn in (name_date(f, data["ndp"]), cutoff_curve(data["cutoff"])) if drawn)
+    return tuple(drawn for drawn in (name_date(f, data["ndp"]), cutoff_curve(f, data["cutoff"])) if drawn)
 
 
 def name_date(f: Findings, rows: Sequence[Row]) -> Picture | None:
@@ -88,11 +88,13 @@ def _dot(axes: Axes, y: int, row: Row, key: str, ends: str) -> None:
     axes.plot([100 * row[key]], [y], MARKS[0], color=COLOURS[0], ms=5)
 
 
-def cutoff_curve(rows: Sequence[Row]) -> Picture | None:
+def cutoff_curve(f: Findings, rows: Sequence[Row]) -> Picture | None:
     """Accuracy by month, a panel a backbone and benchmark, a line a method, the cutoff upright; None without a declared cutoff."""
     if not rows:
         return None
-    title = "Accuracy by month of the decision, and the declared training cutoff"
+    cells = {cell for row in rows for cell in row["cells"]}
+    words = "Accuracy by month of the decision, and the declared training cutoff"
+    title = titled(words, [s for s in f.every if s.cell in cells])
     panels = sorted({(row["backbone"], row["benchmark"]) for row in rows})
     alt = f"{title}. {len(panels)} panels, one a backbone and benchmark. The same figures stand in report.json."
     return picture(CUTOFF, title, alt, lambda: _curves(rows, panels, title))

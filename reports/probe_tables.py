@@ -29,7 +29,7 @@ def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
         *([_effects(f, data["probe_effects"])] if f.effects else []),
         *([_identity(f, data["probe_identity"])] if f.identities else []),
         *([_recall(f, data["probes"])] if any(test.table for test in f.tests) else []),
-        *([_cutoffs(data["cutoff"])] if f.cutoffs else []),
+        *([_cutoffs(f, data["cutoff"])] if f.cutoffs else []),
     ]
     return tuple(found)
 
@@ -193,10 +193,10 @@ def _recall(f: Findings, rows: Rows) -> Table:
     )
 
 
-def _cutoffs(rows: Rows) -> Table:
+def _cutoffs(f: Findings, rows: Rows) -> Table:
     return Table(
         "cutoff",
-        "Before and after the training cutoff that the backbone's maker declares",
+        titled("Before and after the training cutoff that the backbone's maker declares", _of(f, rows)),
         (
             *_WHERE,
             Column("method", "Method"),
@@ -206,7 +206,7 @@ def _cutoffs(rows: Rows) -> Table:
             Column("n_after", "n", "int", over="After"),
             Column("after", "Acc %", "percent", ci="after_ci", over="After"),
             Column("drop", "Drop, points", "percent", ci="drop_ci"),
-            *hidden("cell", "gate"),
+            *hidden("gate", "cells", "label"),
         ),
         tuple(rows),
         "Intervals by decision day. A drop may have other reasons than memory: markets change too. Months: report.json.",
@@ -215,4 +215,4 @@ def _cutoffs(rows: Rows) -> Table:
 
 def _of(f: Findings, rows: Rows) -> list[Score]:
     found = {cell for row in rows for cell in row["cells"]}
-    return [s for s in f.scores if s.cell in found]
+    return [s for s in f.every if s.cell in found]

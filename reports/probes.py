@@ -54,9 +54,10 @@ class Probed:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results over all probe cells; ``cutoffs`` over forecasts too."""
+    """Results over all probe cells; ``cutoffs`` over forecasts too, with ``every`` score behind them."""
 
     scores: tuple[Score, ...]
+    every: tuple[Score, ...]
     name_dates: tuple[NameDate, ...]
     tests: tuple[Finding, ...]
     effects: tuple[Effect, ...]
@@ -71,35 +72,33 @@ def apart(loaded: Loaded) -> tuple[Loaded, tuple[Cell, ...]]:
     return replace(loaded, cells=tuple(cell for cell in loaded.cells if cell not in probes)), probes
 
 
-def find(forecasts: Sequence[Cell], probes: Sequence[Cell]) -> Findings:
-    """Everything that is said of ``probes``, and of all cells against the cutoffs of their backbones."""
+def find(forecasts: Sequence[Cell], scores: Sequence[Score], probes: Sequence[Cell]) -> Findings:
+    """Everything that is said of ``probes``, and of all cells (``scores`` are those of ``forecasts``) against their backbones' cutoffs."""
     warnings: list[str] = []
     groups = _grouped(probes, warnings)
     rows = [row for group in groups for row in name_dates(group)]
     if not rows:
-        warnings.append(
-            "ndp is empty: it needs cells of probe_nd, probe_nc and probe_full (experiment=name_date_probe)."
-        )
+        warnings.append("ndp is empty: it belongs to the name-date probe, which was not run.")
     curves, told = cutoff.curves([*forecasts, *probes])
+    own = tuple(score(cell, answers(cell)) for cell in probes)
     return Findings(
-        scores=tuple(score(cell, answers(cell)) for cell in probes),
+        scores=own,
+        every=(*scores, *own),
         name_dates=tuple(rows),
         tests=tuple(test for group in groups for test in judged(tests(group))),
         effects=tuple(effect for group in groups for effect in effects(group)),
         identities=tuple(identity for group in groups for identity in identities(group)),
         cutoffs=tuple(curves),
-        warnings=(*warnings, *_unfinished(probes), *told),
+        warnings=(*warnings, *_unfinished(probes), *(told if probes or curves else ())),
     )
 
 
 def as_json(f: Findings) -> Row:
     """The keys of report.json that belong to probes; fractions, unrounded, None for undefined."""
-    by_cell = {s.cell: s for s in f.scores}
+    by_cell = {s.cell: s for s in f.every}
 
     def rows(found: Sequence[Any]) -> list[Row]:
-        return [
-            {**asdict(row), "label": labels.label([by_cell[c] for c in row.cells if c in by_cell])} for row in found
-        ]
+        return [{**asdict(row), "label": labels.label([by_cell[cell] for cell in row.cells])} for row in found]
 
     return {
         "ndp": rows(f.name_dates),
@@ -107,7 +106,7 @@ def as_json(f: Findings) -> Row:
         "probe_effects": rows(f.effects),
         "probe_identity": rows(f.identities),
         "probe_cells": [{**asdict(s), "notes": s.notes, "label": labels.label([s])} for s in f.scores],
-        "cutoff": [asdict(curve) for curve in f.cutoffs],
+        "cutoff": rows(f.cutoffs),
     }
 
 

@@ -154,9 +154,11 @@ def test_a_benchmark_that_names_stocks_by_code_has_no_name_to_recognise() -> Non
 
 
 def test_an_estimate_counts_a_call_a_case_and_shared_prompts_once(tmp_path: Path) -> None:
-    priced = ("backbone.prices.input=1", "backbone.prices.output=10", "memory=online", "method.sample=6")
-    jobs = make_jobs([config_of(f"method=probe/{name}", *priced) for name in PROBES], lambda text: None)
+    priced = ("backbone.prices.input=1", "backbone.prices.output=10", "method.sample=4")
+    names = ("nd", "full", "shifted")
+    jobs = make_jobs([config_of(f"method=probe/{name}", *priced) for name in names], lambda text: None)
+    jobs += make_jobs([config_of("method=probe/shifted", "method.days=0", *priced)], lambda text: None)
     found = estimate(jobs, RunDirectory(tmp_path))
-    assert 6 * 8 <= found.total.calls.low <= 6 * 10
+    assert found.total.calls.low == 12, "moved by nothing it is the prompt of full"
     assert found.total.cost_usd is not None
     assert 0 < found.total.cost_usd.low < found.total.cost_usd.high

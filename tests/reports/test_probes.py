@@ -13,7 +13,10 @@ from scipy import stats
 
 from harness.errors import DataError
 from reports import cutoff, probe_tables, probes
+from reports.answers import answers
+from reports.build import build
 from reports.load import load
+from reports.scores import score
 from tests.reports.runs import meta_of, rows, write_cell
 
 TRUTH = [i % 3 != 0 for i in range(30)]  # 20 rises, 10 falls
@@ -45,7 +48,7 @@ def found(run: Path, *cells: list[dict[str, Any]]) -> probes.Findings:
     for some in cells:
         write_cell(run, some, meta=meta_of(some))
     loaded, ours = probes.apart(load([run]))
-    return probes.find(loaded.cells, ours)
+    return probes.find(loaded.cells, [score(c, answers(c)) for c in loaded.cells], ours)
 
 
 ALL, NONE = [True] * 30, [False] * 30
@@ -209,3 +212,12 @@ def test_accuracy_before_and_after_a_cutoff(tmp_path: Path) -> None:
     assert (curve.n_before, curve.n_after, curve.before, curve.after, curve.drop) == (15, 15, 1.0, 0.0, 1.0)
     assert curve.drop_ci is None, "no spread within either part: nothing to make an interval of"
     assert [(m.month, m.n, m.after) for m in curve.months] == [("2024-03", 30, False)]
+
+
+def test_cutoff_rows_of_a_rehearsal_say_so(tmp_path: Path) -> None:
+    some = rows("tiem", "rehearsal", "sample", rehearsal=True)
+    write_cell(tmp_path, some, meta=meta_of(some, cutoff="2024-03-05"))
+    report = build([tmp_path], tmp_path / "report")
+    (table,) = (t for t in report.tables if t.name == "cutoff")
+    (drawn,) = (p for p in report.figures if p.name == "cutoff_curve")
+    assert all("not a language model" in text for text in (table.caption, drawn.title, table.rows[0]["label"]))
