@@ -81,16 +81,13 @@ class SwappedTicker(Probe):
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         full, shown = scene.scene_of(case, ctx.evidence, "full")
         own = full.security
-        others = [
-            security
-            for _, stock in sorted(ctx.evidence.stocks.items())
-            if (security := Security.of(stock)).code != own.code
-            and security.market == own.market
-            and names.replaced(full.texts, [(security, own)]) == full.texts
+        alike = [
+            s for _, stock in sorted(ctx.evidence.stocks.items()) if (s := Security.of(stock)).market == own.market
         ]
-        if not others:
+        drawn = (alike[i] for i in ctx.rng.permutation(len(alike)))
+        other = next((s for s in drawn if s.code != own.code and not names.names(full.texts, s)), None)
+        if other is None:
             return await scene.ask(full, ctx, shown, _told(changed=False))
-        other = others[int(ctx.rng.integers(len(others)))]
         swapped = scene.renamed(full, [(own, other)])
         return await scene.ask(swapped, ctx, shown, _told(changed=True, security=other.code))
 

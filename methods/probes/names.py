@@ -120,6 +120,11 @@ def _written(match: re.Match[str], new: Security) -> str:
     return new.bare if groups["bare"] else new.name
 
 
+def names(text: str, security: Security) -> bool:
+    """Whether ``text`` names ``security``, in whatever form."""
+    return _pattern(security).search(text) is not None
+
+
 def mentioned(text: str, stocks: Mapping[str, Stock], besides: str) -> list[Security]:
     """Securities other than ``besides`` that ``text`` names by name, in the order of their first mention."""
     found = []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import launch
 from harness.config import build
 from harness.errors import ConfigError
 from harness.estimate import estimate
@@ -162,3 +163,24 @@ def test_an_estimate_counts_a_call_a_case_and_shared_prompts_once(tmp_path: Path
     assert found.total.calls.low == 12, "moved by nothing it is the prompt of full"
     assert found.total.cost_usd is not None
     assert 0 < found.total.cost_usd.low < found.total.cost_usd.high
+
+
+@pytest.mark.parametrize(
+    ("experiment", "probes", "memory"),
+    [
+        ("name_date_probe", {"nd", "nc", "full"}, "frozen"),
+        ("anonymisation", {"full", "masked", "identify"}, "frozen"),
+        ("counterfactuals", {"full", "news_up", "news_down", "swapped", "shifted"}, "online"),
+        ("recall", {"recall", "full"}, "frozen"),
+        ("probes", set(PROBES), "online"),
+    ],
+)
+def test_experiments_name_their_probes(experiment: str, probes: set[str], memory: str) -> None:
+    cells = launch.compose([f"experiment={experiment}", "method.sample=3", "backbone=rehearsal"])
+    assert {cell.raw["method"]["name"] for cell in cells} == {f"probe_{name}" for name in probes}
+    assert len(cells) == len(probes)
+    assert all((cell.raw["method"]["sample"], cell.raw["memory"]) == (3, memory) for cell in cells)
+
+
+def test_a_grid_over_all_methods_has_no_probe() -> None:
+    assert not [c for c in launch.compose(["experiment=demo"]) if c.raw["method"]["name"].startswith("probe_")]
