@@ -11,10 +11,14 @@ from datetime import date
 import numpy as np
 from scipy import stats
 
+from harness.records import PROBE_PREFIX
 from reports.answers import Answers, answers
 from reports.clusters import one_way, share_interval
 from reports.intervals import Interval, wilson
 from reports.load import Cell
+
+PROBES = ("nd", "full", "recall")
+"""Probes that are shown over time: what the others change of a case has no month."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,11 @@ class Curve:
 
 
 def curves(cells: Sequence[Cell]) -> tuple[list[Curve], list[str]]:
-    """A curve for every cell of a backbone with a declared cutoff, and what is to be said of the others."""
+    """A curve for every cell of forecasts, name and date, full input or recall of a backbone with a declared cutoff, and what is to be said of the others."""
     found, unknown = [], set()
     for cell in cells:
+        if cell.method.startswith(PROBE_PREFIX) and cell.method.removeprefix(PROBE_PREFIX) not in PROBES:
+            continue
         a = answers(cell)
         if not a.size or None in a.days or all(calls == 0 for calls in cell.rows["n_calls"]):
             continue

@@ -85,7 +85,7 @@ class SwappedTicker(Probe):
             s for _, stock in sorted(ctx.evidence.stocks.items()) if (s := Security.of(stock)).market == own.market
         ]
         drawn = (alike[i] for i in ctx.rng.permutation(len(alike)))
-        other = next((s for s in drawn if s.code != own.code and not names.names(full.texts, s)), None)
+        other = next((s for s in drawn if s.code != own.code and not names.is_named(full.texts, s)), None)
         if other is None:
             return await scene.ask(full, ctx, shown, _told(changed=False))
         swapped = scene.renamed(full, [(own, other)])

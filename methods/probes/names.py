@@ -120,7 +120,7 @@ def _written(match: re.Match[str], new: Security) -> str:
     return new.bare if groups["bare"] else new.name
 
 
-def names(text: str, security: Security) -> bool:
+def is_named(text: str, security: Security) -> bool:
     """Whether ``text`` names ``security``, in whatever form."""
     return _pattern(security).search(text) is not None
 
