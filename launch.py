@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -108,6 +109,7 @@ def run(arguments: Sequence[str], console: Console) -> int:
         say(console, f"error: {error}\n  what to do: run the same command again; finished rows are kept")
         return EXIT_INCOMPLETE
     reported = make_report(directory, console)
+    tell_what_was_met(result, console)
     tell_what_is_left(result, console)
     tell_what_to_publish(result, directory, console)
     if result.exit_code == EXIT_BUDGET:
@@ -133,6 +135,17 @@ def make_report(directory: RunDirectory, console: Console) -> bool:
         say(console, f"no report: {error}")
         return False
     return True
+
+
+def tell_what_was_met(result: RunResult, console: Console) -> None:
+    """What the cells say of this run, each sentence once, with what it says of the first cell; the rest is in their cell.json."""
+    cells: dict[str, list[str]] = defaultdict(list)
+    for cell in result.cells:
+        for what, detail in cell.met.items():
+            cells[what].append(f"{detail} in {cell.cell}" if detail else cell.cell)
+    for what, where in cells.items():
+        more = f", and in {len(where) - 1} more (see warnings in cell.json)" if len(where) > 1 else ""
+        say(console, f"note: {what}: {where[0]}{more}")
 
 
 def tell_what_is_left(result: RunResult, console: Console) -> None:

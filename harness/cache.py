@@ -28,9 +28,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import ConfigError, HarnessError
-from harness.gateway.packing import Unpack, unpacker
 from harness.ledger import ledger, read_payments, usd
 from harness.listing import listing
+from harness.packing import Unpack, unpacker
 from harness.replies import STORES, open_store
 from harness.store import RunDirectory
 

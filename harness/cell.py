@@ -56,6 +56,7 @@ class Services:
 class Progress:
     """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
 
+    ``in_flight`` forecasts are under way: some of their calls are in the air, others wait for their turn.
     ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
     """
 
@@ -102,7 +103,7 @@ class CellRun:
     def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
         self.progress = Progress(backbone=spec.config.backbone.name if spec.method.uses_llm else None)
-        self.warnings: list[str] = []
+        self._met: dict[str, str] = {}
         self._config = spec.config
         self._index = index
         self._services = services
@@ -263,14 +264,18 @@ class CellRun:
             shared=services.shared,
             feed_cases=config.feed == "docs+cases",
             context_chars=MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None,
-            rng=np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
+            rng=lambda: np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
             warn=self.warn,
         )
 
-    def warn(self, text: str) -> None:
-        """Into cell.json, once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+    def warn(self, what: str, detail: str = "", /) -> None:
+        """Into cell.json, with the newest ``detail``."""
+        self._met[what] = detail
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was said of this run."""
+        return [f"{what}: {detail}" if detail else what for what, detail in sorted(self._met.items())]
 
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
         """Put calls that belong to no forecast row on file."""
@@ -387,7 +392,7 @@ class CellRun:
                 "instruction_sha256": self.spec.method.instruction_sha256(),
                 "memory_log_sha256": log_sha256,
                 "memory_filled_until": self._filled_until.isoformat() if self._filled_until else None,
-                "warnings": [*self._index.benchmark.warnings, *sorted(self.warnings)],
+                "warnings": [*self._index.benchmark.warnings, *self.warnings],
                 "identity": self.spec.identity,
             },
         )
@@ -415,7 +420,8 @@ class CellRun:
             said = f": {why[0][0]}" if why else ""
             status, reason, remedy = "incomplete", f"{n - done} of {n} forecasts have no answer ({kinds}){said}", again
         budget = self._budget is not None or bool(counts[Status.BUDGET])
-        return CellResult(self.spec.name, status, dict(counts), n, self.progress.resumed, reason, remedy, budget)
+        resumed, met = self.progress.resumed, dict(sorted(self._met.items()))
+        return CellResult(self.spec.name, status, dict(counts), n, resumed, reason, remedy, budget, met)
 
     @property
     def index(self) -> BenchmarkIndex:

@@ -212,7 +212,7 @@ def of_ray(cluster: ClusterSettings) -> Finding:
         if fresh:
             start_ray(cluster.address, cluster.object_store_mb)
         has: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    except HarnessError as error:
+    except (HarnessError, OSError) as error:
         return Finding(
             "Ray", False, f"{where} does not start: {error}", "check cluster.address and cluster.object_store_mb"
         )

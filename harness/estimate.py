@@ -19,6 +19,7 @@ import numpy as np
 from harness.calls import no_embedder
 from harness.config import build, digest
 from harness.errors import HarnessError
+from harness.evidence import Deferred
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
 from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
@@ -141,7 +142,7 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
             benchmark=at.benchmark.name,
             gate=config.gate,
             evidence=at.evidence.as_of(case.stock_id, case.time, config.gate),
-            experience=at.experience[config.memory].as_of(case, config.gate),
+            experience=Deferred(lambda: at.experience[config.memory].as_of(case, config.gate)),
             memory=None,
             llm=Scribe(),
             build_llm=Scribe(),
@@ -149,8 +150,8 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
             shared=_no_directory,
             feed_cases=config.feed == "docs+cases",
             context_chars=limit,
-            rng=np.random.default_rng(0),
-            warn=lambda text: None,
+            rng=lambda: np.random.default_rng(0),
+            warn=lambda what, detail="", /: None,
         )
 
     learned = cases if spec.learns else []

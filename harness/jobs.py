@@ -83,7 +83,10 @@ class Job:
 
 @dataclass(frozen=True)
 class CellResult:
-    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, what to do, and whether it was for want of money."""
+    """How a cell ended: ``complete``, ``incomplete`` or ``failed``, why, what to do, and whether it was for want of money.
+
+    ``met``: what else the user should know of it, each with how often and where.
+    """
 
     cell: str
     status: str
@@ -93,6 +96,7 @@ class CellResult:
     reason: str | None = None
     remedy: str | None = None
     budget: bool = False
+    met: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ class MemoryActor:
         return Tools(CallingLLM(self._chat, (0, 0), calls, "memory", self._cell, sequential=True), embed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class MemoryClient:
     """A picklable handle of a memory."""
 
@@ -262,20 +262,13 @@ class MemoryClient:
 
 
 def start_memory(
-    name: str, learner: Learner, trained: Path | None, journal: Path | None, chat: Chat | None, embed: Any, cell: str
+    learner: Learner, trained: Path | None, journal: Path | None, chat: Chat | None, embed: Any, cell: str
 ) -> MemoryClient:
-    """The memory actor ``name`` of this session, started if it is not there. It restarts by itself, as often as it must.
+    """A new memory actor. It restarts by itself, as often as it must, and ends with the last handle to it.
 
     Its calls are those of ``cell``; only a memory that learns makes any, and that belongs to one cell.
     """
-    actor = ray.remote(MemoryActor).options(
-        name=f"memory:{name}",
-        get_if_exists=True,
-        num_cpus=0,
-        max_concurrency=1000,
-        max_restarts=-1,
-        max_task_retries=-1,
-    )
+    actor = ray.remote(MemoryActor).options(num_cpus=0, max_concurrency=1000, max_restarts=-1, max_task_retries=-1)
     paths = [str(p) if p else None for p in (trained, journal)]
     return MemoryClient(actor.remote(learner, *paths, chat, embed, cell))
 

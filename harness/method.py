@@ -71,6 +71,12 @@ class Shared(Protocol):
         ...
 
 
+class Warn(Protocol):
+    """Says something of a run, once. ``detail`` is how often and where so far: the newest replaces what was said before."""
+
+    def __call__(self, what: str, detail: str = "", /) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The world as of one catalyst's decision. Methods reach documents, outcomes and models only through this.
@@ -88,8 +94,9 @@ class Context:
         shared: artefacts shared by cells.
         feed_cases: whether resolved cases are part of what a method may retrieve (``feed=docs+cases``).
         context_chars: characters that the method's context may take; None for the method's native budget.
-        rng: seeded by (run seed, epoch, catalyst id): independent of the order of work.
-        warn: say something once in cell.json (a failed extraction, a benchmark without industries).
+        rng: makes a generator seeded by (run seed, epoch, catalyst id): independent of the order of work. To make one takes as long
+            as a prompt, so it is left to methods that draw.
+        warn: say something in cell.json (failed extractions, a benchmark without industries).
     """
 
     benchmark: str
@@ -103,8 +110,8 @@ class Context:
     shared: Shared
     feed_cases: bool
     context_chars: int | None
-    rng: np.random.Generator
-    warn: Callable[[str], None]
+    rng: Callable[[], np.random.Generator]
+    warn: Warn
 
 
 @dataclass(frozen=True, slots=True)

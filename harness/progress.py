@@ -190,7 +190,7 @@ def summary(snapshot: Snapshot) -> str:
     parts = [
         f"cells {sum(p.state in _ENDED for p in cells.values())}/{len(cells)}",
         f"forecasts {answered}/{total}",
-        f"in flight {sum(p.in_flight for p in cells.values())}",
+        f"under way {sum(p.in_flight for p in cells.values())}",
         f"not ok {sum(not_ok(p) for p in cells.values())}",
         f"{snapshot.pace.rate() or 0.0:.1f}/s",
     ]
@@ -244,7 +244,7 @@ def _table(snapshot: Snapshot) -> Table:
     table = Table(caption=summary(snapshot), expand=False)
     table.add_column("cell")
     table.add_column("state")
-    for name in ("done", "in flight", "not ok", "waiting on", "retrying", "cost", "left"):
+    for name in ("done", "under way", "not ok", "waiting on", "retrying", "cost", "left"):
         table.add_column(name, justify="right")
     for name in snapshot.cells:
         table.add_row(*cell_texts(name, snapshot.cell(name)))

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from harness.errors import DataError
-from harness.gateway.packing import unpacker
+from harness.packing import unpacker
 
 STORES = "replies-*.sqlite"
 """Names of the stores in a run's ``cache/``, one a backbone."""
@@ -52,8 +52,7 @@ class Replies:
         Raises:
             DataError: one is not a store of replies.
         """
-        opened = [(path, open_store(path)) for path in stores]
-        self._stores = [(path, db, unpacker(db)) for path, db in opened]
+        self._stores = [(path, db, unpacker(db)) for path, db in ((path, open_store(path)) for path in stores)]
 
     def __len__(self) -> int:
         """How many stores there are."""

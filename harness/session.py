@@ -22,7 +22,7 @@ import ray
 from harness.cell import Progress
 from harness.config import ClusterSettings, digest
 from harness.errors import HarnessError
-from harness.gateway.actor import SharedPurse, start_gateways
+from harness.gateway.actor import NAMESPACE, SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
 from harness.jobs import CellResult, Job, TrainedMemory
@@ -51,13 +51,15 @@ def start_ray(address: str | None, object_store_mb: int) -> None:
     )
     try:
         ray.init(
-            address=address or "local", namespace="harness", log_to_driver=False, logging_level=logging.ERROR, **local
+            address=address or "local", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **local
         )
     except Exception as error:  # what Ray raises here has no common type
         ray.shutdown()
         where = f"there is no Ray cluster at cluster.address={address}" if address else "Ray did not start"
         advice = (
-            "check the address" if address else "wait until the machine is less busy, and look at free memory and disk"
+            "Is the cluster running? Does it want a token (then set RAY_AUTH_MODE=token)?"
+            if address
+            else "wait until the machine is less busy, and look at free memory and disk, and at cluster.object_store_mb"
         )
         raise HarnessError(f"{where} ({error}); {advice}") from error
 

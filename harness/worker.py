@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from harness.calls import no_embedder
 from harness.cell import CellRun, Progress, Services, shared_objects
@@ -31,6 +32,8 @@ class Worker:
         self._indexes: dict[str, asyncio.Task[BenchmarkIndex]] = {}
         self._vectors: dict[str, VectorsAtHand] = {}
         self._shared: dict[str, Shared] = {}
+        self._memories: WeakValueDictionary[str, MemoryClient] = WeakValueDictionary()
+        """Those that a cell uses now."""
         self._runs: dict[str, CellRun] = {}
         self._ended: dict[str, Progress] = {}
         self._stopping = False
@@ -108,18 +111,16 @@ class Worker:
         learner = spec.method.learner()
         if learner is None or spec.config.memory == "none":
             return None
-        # A frozen memory is read by all cells of a benchmark through one actor; one that learns belongs to its cell. On the
-        # same cluster, a memory that was since filled further has another actor.
-        run = digest(str(self._run_dir.path))[:8]
-        name = (
-            f"{run}:{spec.name}"
-            if spec.learns
-            else f"{run}:{spec.config.benchmark.name}:{trained}:{training.n if training else 0}"
-        )
-        journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
-        chat = self._gateways[gateway] if gateway else None
-        embed = self._embedders[embedder] if embedder else no_embedder
-        return start_memory(name, learner, Path(trained) if trained else None, journal, chat, embed, spec.name)
+        # A frozen memory is read by all cells here through one actor; one that learns belongs to its cell.
+        key = spec.name if spec.learns else f"{spec.config.benchmark.name}:{trained}"
+        memory = self._memories.get(key)
+        if memory is None:
+            journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
+            chat = self._gateways[gateway] if gateway else None
+            embed = self._embedders[embedder] if embedder else no_embedder
+            memory = start_memory(learner, Path(trained) if trained else None, journal, chat, embed, spec.name)
+            self._memories[key] = memory
+        return memory
 
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:

@@ -94,6 +94,11 @@ def expected_vector(text: str) -> Expected:
     return Expected("embed", "build", key_of("embed", text), ZERO, tokens_of(text), ZERO)
 
 
+def expected_passages(short: float, long: float, k: int, limit: float) -> Range:
+    """Characters of ``k`` passages, from ``short`` ones (less one that does not fit) to ``long`` ones, within ``limit``."""
+    return Range(max(0.0, min(k * short, limit - long)), min(k * long, limit))
+
+
 def requests_for_vectors(survey: Survey) -> list[Expected]:
     """The requests that texts are embedded by: at least one in all, at most a few a forecast (``harness.vectors`` batches them)."""
     if not survey.cases:

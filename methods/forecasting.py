@@ -153,14 +153,18 @@ async def expected_calls(
     ask_of: Callable[[Catalyst, Context], Awaitable[Forecast]],
     answer: Range,
     more: Callable[[Catalyst, Context], Range] = lambda case, ctx: ZERO,
+    owner: str = "",
 ) -> list[Expected]:
-    """One call a forecast: the prompt that ``ask_of`` would send, and ``more`` tokens that are not in it yet."""
+    """One call a forecast: the prompt that ``ask_of`` would send, and ``more`` tokens that are not in it yet.
+
+    What is more is known to ``owner`` alone: with anything more, the calls of two owners are different requests.
+    """
     found = []
     for case, epoch in survey.cases:
         ctx = survey.context(case)
         messages = await noted(ask_of(case, ctx))
         added = more(case, ctx)
-        key = key_of(survey.seed, epoch, prompt_sha256(messages), added)
+        key = key_of(survey.seed, epoch, prompt_sha256(messages), added, owner if added.high else "")
         found.append(Expected("forecast", "forecast", key, ONCE, tokens_of_messages(messages) + added, answer))
     return found
 

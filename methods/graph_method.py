@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field
 
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
-from harness.records import Passage
-from methods import forecasting
+from harness.records import Catalyst, Passage
+from methods import expected_light, forecasting
 from methods.asking import content_key
 from methods.base import BaseMethod, template_sha256
 from methods.entity_graph import Limits, Node, shown
+from methods.expected_graphs import forecasts, tables, vectors
 from methods.feed import shown_already
 from methods.graph_reading import Form, Reading
 from methods.prefix_log import Growing, Log, Logs, feed_as_of
@@ -98,6 +100,29 @@ class GraphMethod(BaseMethod):
 
     def instruction_sha256(self) -> str:
         return forecasting.instruction_sha256()
+
+    async def _expected(self, survey: Survey, form: Form[Any], kinds: int, asked: Sequence[Expected]) -> list[Expected]:
+        """Calls to read every chunk that the log holds for some decision, ``asked`` about the cases, the forecasts.
+
+        Args:
+            survey: what is asked for.
+            form: how chunks are read.
+            kinds: 2 where relations are described as entities are, else 1.
+            asked: questions about the query of every case.
+        """
+        units = expected_light.units_of(survey, self.chunk_tokens, self.chunk_overlap)
+        native = self.entity_tokens + self.relation_tokens + self.source_tokens
+
+        def context(case: Catalyst, ctx: Context) -> Range:
+            return tables(units, ctx, native)
+
+        return [
+            *expected_light.reading(units, form),
+            *expected_light.summaries(units, form, kinds),
+            *asked,
+            *await forecasts(survey, context),
+            *vectors(survey, (), expected_light.embedded(units, self.summary_tokens, 2)),
+        ]
 
     def _limits(self) -> Limits:
         return Limits(self.relation_tokens, self.entity_tokens, self.source_tokens)

@@ -28,7 +28,7 @@ class Majority(BaseMethod):
     uses_llm: ClassVar[bool] = False
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
-        return _share(ctx.experience, "experience cases")
+        return share(ctx.experience, "experience cases")
 
 
 class TypeMajority(BaseMethod):
@@ -39,13 +39,14 @@ class TypeMajority(BaseMethod):
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         same = [r for r in ctx.experience if r.case.catalyst_type == case.catalyst_type]
         return (
-            _share(same, f"experience cases of type {case.catalyst_type}")
+            share(same, f"experience cases of type {case.catalyst_type}")
             if same
-            else _share(ctx.experience, "experience cases of any type")
+            else share(ctx.experience, "experience cases of any type")
         )
 
 
-def _share(cases: Sequence[ResolvedCase], what: str) -> Forecast:
+def share(cases: Sequence[ResolvedCase], what: str) -> Forecast:
+    """The share of ``cases`` that were positive as P(positive); 0.5 where there are none."""
     if not cases:
         return Forecast(Status.OK, prob_positive=0.5, rationale=f"no resolved {what} before the decision")
     positive = sum(r.outcome.label == POSITIVE for r in cases)

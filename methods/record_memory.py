@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -90,8 +89,9 @@ class RecordMemory(BaseMethod):
             texts = [d.text for d in ctx.evidence.retrievable()[-20:]]
             return Range(0, ctx.context_chars * tokens_a_char(texts).high)
 
-        found = await forecasting.expected_calls(survey, without_context, forecasting.REASONED_TOKENS, context_tokens)
-        return [replace(one, key=key_of(survey.cell, one.key)) if survey.remembers else one for one in found]
+        return await forecasting.expected_calls(
+            survey, without_context, forecasting.REASONED_TOKENS, context_tokens, owner=survey.cell
+        )
 
     async def prepare(self, case: Catalyst, ctx: Context) -> None:
         """Nothing: no forecast is made while a memory is filled."""

@@ -21,6 +21,7 @@ from methods.feed import (
     case_record,
     company_of,
     document_records,
+    expected_passages,
     expected_vector,
     fed_cases,
     requests_for_vectors,
@@ -102,8 +103,7 @@ class VanillaRAG(BaseMethod):
                 rates[corpus] = tokens_a_char(r.text for r in records[:: max(1, len(records) // 200)])
             limit = ctx.context_chars or int(self.native_tokens / rates[corpus].high)
             short, long = np.quantile([len(r.text) for r in records], [0.1, 0.9])
-            k = min(self.k, len(records))
-            return rates[corpus] * Range(max(0.0, min(k * short, limit - long)), min(k * long, limit))
+            return rates[corpus] * expected_passages(short, long, min(self.k, len(records)), limit)
 
         asks = await forecasting.expected_calls(survey, without_context, forecasting.REASONED_TOKENS, context_tokens)
         return [*asks, *embedded.values(), *requests_for_vectors(survey)]

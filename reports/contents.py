@@ -26,6 +26,7 @@ def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
     """
     return (
         cells.results(f.scores),
+        hindsight(f, data["hindsight"]),
         paper.main(f),
         paired(f.scores, f.pairs),
         cells.precision(f.scores),
@@ -178,6 +179,27 @@ def returns(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
         tuple({**row, "method": names[row["cell"]]} for row in rows),
         "Not tradable advice. Rank IC: Spearman correlation of probability and return within a day. Long-short: mean return where a rise was "
         "said minus where a fall was said, over the benchmark's horizon; net of 10 basis points for each of four trades. t: Newey-West.",
+    )
+
+
+def hindsight(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What the direction of the market alone would give."""
+    return Table(
+        "hindsight",
+        titled("Oracle, not a forecast: the majority of the decision day, in hindsight", f.scores),
+        (
+            Column("benchmark", "Benchmark"),
+            Column("n", "Catalysts", "int"),
+            Column("n_days", "Days", "int"),
+            Column("always_positive", "Always positive %", "percent"),
+            Column("acc", "Acc %", "percent", over="Majority of the day"),
+            Column("mcc", "MCC", "decimal", over="Majority of the day"),
+            Column("f1_macro", "F1 %", "percent", over="Majority of the day"),
+            *hidden("label"),
+        ),
+        tuple(rows),
+        "It knows the outcomes of the day it answers, so nobody could have said it in time: with few catalysts a day it is high by itself. A "
+        "method on a benchmark of few days that stays below it may have guessed the direction of the market and nothing else.",
     )
 
 

@@ -29,6 +29,10 @@ def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
         "consistency": [_of_series(f, row) for row in f.agreements],
         "spread": [{**asdict(row), "label": _label(f, row.cells)} for row in f.spreads],
         "finance": [{**asdict(row), "label": _label(f, (row.cell,))} for row in f.finance],
+        "hindsight": [
+            {**asdict(row), "label": labels.label([s for s in f.scores if s.benchmark == row.benchmark])}
+            for row in f.hindsight
+        ],
         "audit": audited(f),
         "time_gate": _gates(f),
         "published": _published(f),

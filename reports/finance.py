@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from statsmodels.regression.linear_model import OLS
 
-from harness.records import Status
+from harness.records import NEGATIVE, POSITIVE, Status
 from reports.load import Cell
 from reports.metrics import Floats
 from reports.series import named
@@ -83,11 +83,11 @@ def newey_west(values: Floats) -> tuple[float | None, int]:
 
 
 def _finance(cell: Cell) -> Finance | None:
-    columns = (cell.rows[name] for name in ("decision_day", "status", "prob_positive", "fwd_ret"))
+    columns = (cell.rows[name] for name in ("decision_day", "status", "label", "prob_positive", "fwd_ret"))
     rows = sorted(
         (day, prob, ret)
-        for day, status, prob, ret in zip(*columns, strict=True)
-        if status == Status.OK and None not in (day, prob, ret)
+        for day, status, label, prob, ret in zip(*columns, strict=True)
+        if status == Status.OK and label in (POSITIVE, NEGATIVE) and None not in (day, prob, ret)
     )
     if not rows:
         return None

@@ -11,6 +11,7 @@ from reports.audit import Tally, audit
 from reports.efficiency import Efficiency, efficiencies
 from reports.finance import Finance, finance
 from reports.gates import GateRow, gate_rows
+from reports.hindsight import Hindsight, hindsight
 from reports.load import Loaded
 from reports.pairs import Pair, pairs
 from reports.published import Comparison, compare
@@ -37,6 +38,7 @@ class Findings:
     agreements: tuple[Agreement, ...]
     spreads: tuple[Spread, ...]
     finance: tuple[Finance, ...]
+    hindsight: tuple[Hindsight, ...]
     warnings: tuple[str, ...]
 
     @cached_property
@@ -68,5 +70,6 @@ def find(loaded: Loaded, reference: str) -> Findings:
         agreements=tuple(agreed),
         spreads=tuple(spreads(members)),
         finance=tuple(returns),
+        hindsight=tuple(hindsight(loaded.cells)),
         warnings=(*alike, *moved_warnings, *tokens_warnings, *agreed_warnings, *returns_warnings),
     )

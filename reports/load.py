@@ -128,9 +128,11 @@ def _read_cell(folder: Path) -> Cell | None:
     rows, absent = (
         _read_forecasts(path) if path.exists() else ({name: [] for name in (*REQUIRED, *OPTIONAL, *OF_PROBES)}, ())
     )
-    if not rows["cell"] and meta is None:
+    source: dict[str, Any] = {name: values[0] for name, values in rows.items() if values} or dict(
+        meta or (_from_name(folder.name) if path.exists() else {})
+    )
+    if not source:
         return None
-    source: dict[str, Any] = {name: values[0] for name, values in rows.items() if values} or dict(meta or {})
     for key in ("cell", "method", "backbone", "benchmark"):
         if not source.get(key):
             raise DataError(
@@ -151,6 +153,14 @@ def _read_cell(folder: Path) -> Cell | None:
         evidence=_read_evidence(folder / "evidence.parquet"),
         calls=_read_calls(folder / "calls.parquet"),
         absent=absent,
+    )
+
+
+def _from_name(name: str) -> dict[str, str]:
+    """What the name of a cell's folder says of it: method__backbone__benchmark__hash; empty if it is no such name."""
+    parts = name.split("__")
+    return (
+        {"cell": name, **dict(zip(("method", "backbone", "benchmark"), parts, strict=False))} if len(parts) == 4 else {}
     )
 
 

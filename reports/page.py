@@ -22,7 +22,12 @@ class Section:
 
 
 PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("results", "Results", "Results", ("results", "accuracy_forest", "table1", "precision", "unusable_answers")),
+    (
+        "results",
+        "Results",
+        "Results",
+        ("results", "accuracy_forest", "hindsight", "table1", "precision", "unusable_answers"),
+    ),
     ("pairs", "Pairs", "Pairs of methods", ("pairs", "differences", "spread")),
     ("ablation", "Ablation", "Ablation", ("ablation",)),
     ("shift", "Shift", "Reference and shift benchmarks", ("shift", "figure6")),

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 Kind = Literal["text", "int", "percent", "decimal", "p", "usd", "flag"]
 MISSING = "—"
-_WIDE = 10  # columns beyond which LaTeX sets a table in smaller type
+_WIDE = 10  # columns beyond which LaTeX sets them closer together
 _MD = str.maketrans({c: "\\" + c for c in "\\`*_|<>[]~"} | {"\n": " "})
 _TEX = str.maketrans(
     {c: "\\" + c for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "[": "{[}", "]": "{]}"}
     | {"—": "---", "–": "--", "×": r"$\times$", "÷": r"$\div$", "−": "$-$", "\n": " "}
+    | {"κ": r"$\kappa$", "Σ": r"$\Sigma$", "²": "$^2$"}
 )
 
 
@@ -129,7 +130,10 @@ class Table:
         return "\n".join([*lines, *(["", self.note.translate(_MD)] if self.note else [])]) + "\n"
 
     def to_latex(self) -> str:
-        """A ``table*`` for ``\\usepackage{booktabs}``; labels outside Latin script need XeLaTeX or LuaLaTeX."""
+        """A ``table*`` for ``\\usepackage{booktabs,graphicx}``, shrunk if it is wider than the text.
+
+        Labels outside Latin script need XeLaTeX or LuaLaTeX.
+        """
         spec = "".join("l" if column.kind == "text" else "r" for column in self.visible)
         head = " & ".join(column.header.translate(_TEX) for column in self.visible)
         marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
@@ -137,12 +141,13 @@ class Table:
             " & ".join(marks.get(cell.mark, "{}").format(cell.whole.translate(_TEX)) for cell in row) + r" \\"
             for row in self.shown()
         ]
-        size = r"\small" if len(self.visible) <= _WIDE else r"\scriptsize\setlength{\tabcolsep}{3pt}"
+        size = r"\small" if len(self.visible) <= _WIDE else r"\small\setlength{\tabcolsep}{3pt}"
         return "\n".join(
             [
                 r"\begin{table*}", r"\centering", size, rf"\caption{{{self.caption.translate(_TEX)}}}",
-                rf"\label{{tab:{self.name}}}", rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *self._spanning(),
-                head + r" \\", r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{table*}", "",
+                rf"\label{{tab:{self.name}}}", rf"\setbox0=\hbox{{\begin{{tabular}}{{{spec}}}", r"\toprule",
+                *self._spanning(), head + r" \\", r"\midrule", *body, r"\bottomrule", r"\end{tabular}}",
+                r"\leavevmode\ifdim\wd0>\textwidth\resizebox{\textwidth}{!}{\box0}\else\box0\fi", r"\end{table*}", "",
             ]
         )  # fmt: skip
 

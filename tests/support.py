@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -44,11 +43,6 @@ def config_of(*overrides: str) -> CellConfig:
     return validate({str(k): v for k, v in raw.items()})
 
 
-def pack(text: str) -> bytes:
-    """A text as a store of replies may hold it: without a dictionary."""
-    return zlib.compress(text.encode(), 1)
-
-
 def benchmark_of(config: CellConfig) -> Benchmark:
     loaded: Benchmark = build(config.benchmark, "benchmark", resolve=config.resolve)
     return loaded
@@ -76,10 +70,14 @@ class RehearsingGateway:
         self._endpoint = endpoint
         self.asked: dict[str, set[str]] = {}
 
+    def text(self, request: ChatRequest, body: Mapping[str, Any]) -> str:
+        """What is answered."""
+        return answer(body, "a")
+
     async def complete(self, request: ChatRequest) -> Completion:
         prepared = prepare(self._endpoint, request)
         self.asked.setdefault(request.purpose, set()).add(prepared.sha256)
-        text, tool = answer(prepared.body, "a"), tool_call(prepared.body, "a")
+        text, tool = self.text(request, prepared.body), tool_call(prepared.body, "a")
         message = {"content": text, "tool_calls": [tool] if tool else None}
         reply = {"choices": [{"message": message, "finish_reason": "stop"}]}
         reading = read_reply(reply, request.schema, request.essential)
@@ -181,16 +179,23 @@ def forecasts_of(
     scratch: Path,
     only: Sequence[str] | None = None,
     gateway: Chat | None = None,
+    warnings: list[str] | None = None,
 ) -> dict[str, Forecast]:
     """What the method answers for each catalyst (those named in ``only``), prompts included, without Ray or HTTP.
 
-    ``gateway`` answers; by default one that says 0.6 to everything.
+    ``gateway`` answers; by default one that says 0.6 to everything. ``warnings`` gets what cell.json would say.
     """
-    return asyncio.run(_forecasts(config, benchmark, scratch, only, gateway or RecordingGateway()))
+    told = warnings if warnings is not None else []
+    return asyncio.run(_forecasts(config, benchmark, scratch, only, gateway or RecordingGateway(), told))
 
 
 async def _forecasts(
-    config: CellConfig, benchmark: Benchmark, scratch: Path, only: Sequence[str] | None, gateway: Chat
+    config: CellConfig,
+    benchmark: Benchmark,
+    scratch: Path,
+    only: Sequence[str] | None,
+    gateway: Chat,
+    warnings: list[str],
 ) -> dict[str, Forecast]:
     scratch.mkdir(parents=True, exist_ok=True)
     service = VectorService(build(config.embedder, "embedder"), VectorStore(scratch / "vectors.sqlite"), None)
@@ -201,4 +206,5 @@ async def _forecasts(
     for case, epoch in planned(benchmark, spec):
         if only is None or case.catalyst_id in only:
             found[case.catalyst_id] = await spec.method.forecast(case, run.context(case, epoch, [], []))
+    warnings += run.warnings
     return found

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
-from harness.check import Finding, _called, of_disk
+from harness.check import Finding, _called, of_disk, of_ray
+from harness.config import ClusterSettings
+from harness.errors import HarnessError
 from harness.gateway.settings import Endpoint
+from harness.session import start_ray
 from harness.store import RunDirectory
 from tests.gateway.conftest import chat_reply, scripted
 
@@ -89,3 +93,18 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert of_disk(RunDirectory(tmp_path)).ok
     (tmp_path / "file").write_text("")
     assert not of_disk(RunDirectory(tmp_path / "file" / "run")).ok
+
+
+def test_a_cluster_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(**_: Any) -> None:
+        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.9:6379")
+
+    monkeypatch.setattr(ray, "init", refused)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(
+        HarnessError, match=r"cluster\.address=10\.0\.0\.9:6379.*Failed to connect.*RAY_AUTH_MODE=token"
+    ):
+        start_ray("10.0.0.9:6379", 256)
+    found = of_ray(ClusterSettings(address="10.0.0.9:6379"))
+    assert not found.ok
+    assert "10.0.0.9:6379" in found.found

@@ -21,8 +21,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from harness import packing
 from harness.errors import HarnessError
-from harness.gateway import packing
 
 _SCHEMA = f"""
 {packing.SCHEMA};

@@ -238,9 +238,8 @@ class Gateway:
             if not isinstance(outcome, Failure):
                 await store(*outcome)
         else:
-            need = Need(prompt_tokens, self._sender.typical.output_tokens(purpose, most))
             sending, outcome = await self._sender.send(
-                purpose, need, exchange, store, request.cell or "", lambda: renew(account)
+                purpose, Need(prompt_tokens, most), exchange, store, request.cell or "", lambda: renew(account)
             )
         if isinstance(outcome, Failure):
             await self._cache.put(None, unanswered())

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 _STRIKES = 5
 """So many failures in a row make an endpoint down."""
 _FIRST_S = {"down": 1.0, "refusing": 0.1}
-_LONGEST_S = {"down": 30.0, "refusing": 2.5}
+_LONGEST_S = {"down": 10.0, "refusing": 2.5}
 _UNREACHED_S = 30.0
 _PRESUMED = 3.0
 _SOON_S = 0.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from harness.gateway.settings import Endpoint
 from harness.gateway.turns import Turns
 
 _PATIENCE_S = 300.0
+_WINDOW_S, _LOOK_AGAIN_S = 60.0, 0.5
+"""What limits are for, and the longest sleep: what is waited for may change meanwhile."""
+_SPARE, _LEAST = 2.0, 0.002
+"""A limiter that nobody waits for has use for so many times what it used lately, and for enough to begin with."""
 
 
 class GivenUp(Exception):
@@ -74,7 +79,10 @@ class Limiter:
         self.in_flight = 0
         self.waiting_on: str | None = None
         self.health = Health(patience_s)
+        self.held = 1.0
+        self._lease_ends = math.inf
         self._set = limits
+        self._whole: dict[str, float] = {}
         self._paces: dict[str, Pacer] = {}
         self._learned = LearnedPace()
         self._learned_pace: Pacer | None = None
@@ -83,6 +91,9 @@ class Limiter:
         self._changed = asyncio.Event()
         self._paused_until = float("-inf")
         self._trial: Permit | None = None
+        self._first: float | None = None
+        self._before: Counter[str] = Counter()
+        """What left before its limit was known, and when that began."""
         for name in _COSTS:
             self.limit(name, getattr(limits, name))
 
@@ -105,17 +116,16 @@ class Limiter:
 
     def trouble(self) -> str | None:
         """A sentence for the user where the endpoint is down or refuses everything."""
-        trouble = self.health.trouble
-        return None if trouble is None else trouble.sentence(self.now())
+        return None if (trouble := self.health.trouble) is None else trouble.sentence(self.now())
 
     def limits(self) -> dict[str, float]:
         """Limits a minute that are known."""
-        return {name: pace.limit for name, pace in self._paces.items()}
+        return dict(self._whole)
 
     @property
     def counts_tokens(self) -> bool:
         """Whether the tokens of a request matter."""
-        return len(self._paces) > ("rpm" in self._paces)
+        return len(self._whole) > ("rpm" in self._whole)
 
     @property
     def learning(self) -> bool:
@@ -124,12 +134,10 @@ class Limiter:
 
     def limit(self, name: str, per_minute: float | None) -> None:
         """Keep a limit from now on; None changes nothing."""
-        if per_minute is None:
+        if per_minute is None or self._whole.get(name) == per_minute:
             return
-        pace = Pacer.of_requests(per_minute) if name == "rpm" else Pacer.of_tokens(per_minute)
-        known = self._paces.setdefault(name, pace)
-        if known.limit != per_minute:
-            known.retune(pace)
+        self._whole[name] = per_minute
+        self._tune(name)
 
     def named(self, limits: Mapping[str, float]) -> None:
         """Limits that the server names: kept where none is set."""
@@ -137,9 +145,31 @@ class Limiter:
             if getattr(self._set, name) is None:
                 self.limit(name, per_minute)
 
+    def share(self, held: float, until: float = math.inf) -> None:
+        """Hold no more than this part (0 to 1) of every limit, nothing after ``until``; others have the rest."""
+        before, self.held, self._lease_ends = self.held, held, until
+        for name in self._whole if held != before else ():
+            self._tune(name)
+        self._changed.set()
+
+    def appetite(self) -> float:
+        """The part of the whole limits that this one could use now (0 to 1), by what it used lately."""
+        now = self.now()
+        used = [60 * pace.lately(now) / self._whole[name] for name, pace in self._paces.items()]
+        if self.waiting_on in (*self._whole, "concurrency", "other runs"):
+            return 1.0
+        return min(1.0, max(_LEAST, _SPARE * max([self.occupied, *used])))
+
+    @property
+    def occupied(self) -> float:
+        """The part that ours are of all that may be in the air; above ``held`` for a while after that shrank."""
+        return self.in_flight / self.max_in_flight
+
     @asynccontextmanager
-    async def permit(self, need: Need, queue: str = "", again: bool = False) -> AsyncIterator[Permit]:
-        """Wait until one request that needs so many tokens may leave; it is in the air until the block ends.
+    async def permit(
+        self, need: Need | Callable[[], Need], queue: str = "", again: bool = False
+    ) -> AsyncIterator[Permit]:
+        """Wait until one request may leave that ``need``s so many tokens (a call: as is known by then); in the air until the block ends.
 
         A request sent ``again`` goes before those of its queue that have not left yet: failures then do not pile up at the
         end of a run.
@@ -149,7 +179,7 @@ class Limiter:
         """
         async with self._turns.turn(queue, again):
             try:
-                permit = await self._departure(need)
+                permit = await self._departure(need if callable(need) else lambda: need)
             finally:
                 self.waiting_on = None
             self.in_flight += 1
@@ -157,11 +187,10 @@ class Limiter:
             yield permit
         finally:
             self.in_flight -= 1
-            trouble = self.health.trouble
             if permit is self._trial:
                 self._trial = None
-                if trouble is not None:
-                    trouble.trying = None
+                if self.health.trouble is not None:
+                    self.health.trouble.trying = None
             self._changed.set()
 
     def pause(self, seconds: float) -> None:
@@ -200,13 +229,13 @@ class Limiter:
         self.health.accepted()
         self._trial = None
 
-    async def _departure(self, need: Need) -> Permit:
+    async def _departure(self, needs: Callable[[], Need]) -> Permit:
         while True:
             self._changed.clear()
             trouble = self.health.trouble
             if trouble is not None and trouble.given_up is not None:
                 raise GivenUp(trouble.kind, trouble.given_up)
-            now = self.now()
+            now, need = self.now(), needs()
             reason, wait = self._wait(now, need)
             if wait <= 0:
                 return self._leave(now, need)
@@ -214,11 +243,27 @@ class Limiter:
             if math.isinf(wait):
                 await self._changed.wait()
             else:
-                await self._clock.sleep(wait)
+                await self._clock.sleep(min(wait, _LOOK_AGAIN_S))
+
+    def _tune(self, name: str) -> None:
+        """Set the pace of one limit to this one's share of it."""
+        per_minute = self._whole[name] * self.held
+        if per_minute <= 0:  # nothing leaves until there is a share
+            return
+        if name == "rpm" and self.held < 1:  # a window may hold one more of each than its pace says
+            per_minute = max(math.floor(per_minute) - 1, min(1.0, per_minute))
+        pace = Pacer.of_requests(per_minute) if name == "rpm" else Pacer.of_tokens(per_minute)
+        known = self._paces.setdefault(name, pace)
+        if known is pace and self._first is not None and self.now() - self._first < _WINDOW_S:
+            pace.book(self._first, self._before[name])  # they are in the window that is open
+        elif known is not pace:
+            known.retune(pace, self.now())
 
     def _wait(self, now: float, need: Need) -> tuple[str, float]:
         """What a request waits for longest, and how many seconds; infinite if something has to end first."""
-        if self.in_flight >= self.max_in_flight:
+        if self.held == 0 or now >= self._lease_ends:
+            return "other runs", math.inf
+        if self.in_flight >= max(1, math.floor(self.max_in_flight * self.held)):
             return "concurrency", math.inf
         trouble = self.health.trouble
         if trouble is not None:
@@ -234,14 +279,18 @@ class Limiter:
             pace = Pacer.of_pace(rate)
             if self._learned_pace is None:
                 self._learned_pace = pace
-            self._learned_pace.retune(pace)
+            self._learned_pace.retune(pace, now)
             waits["learned rpm"] = self._learned_pace.delay(now, 1)
         reason = max(waits, key=waits.__getitem__)
         return reason, waits[reason]
 
     def _leave(self, now: float, need: Need) -> Permit:
-        for name, pace in self._paces.items():
-            pace.book(now, _COSTS[name](need))
+        self._first = now if self._first is None else self._first
+        for name, cost in _COSTS.items():
+            if name in self._paces:
+                self._paces[name].book(now, cost(need))
+            else:
+                self._before[name] += cost(need)
         if self._learned_pace is not None:
             self._learned_pace.book(now, 1)
         permit = Permit(self._learned.departed(now), now, need)

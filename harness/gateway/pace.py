@@ -17,6 +17,7 @@ _LATE_S = 0.1
 _SECOND_S = 1.01
 _LEARNED_LATE_S = 0.02
 _LARGEST_SHARE = 0.5
+_LATELY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Pacer:
         self._capacity = capacity
         self._next = float("-inf")
         self._latest: deque[float] = deque(maxlen=a_second or 0)
+        self._taken, self._lately, self._asked = 0.0, 0.0, float("-inf")
 
     @classmethod
     def of_requests(cls, rpm: float) -> Pacer:
@@ -65,8 +67,10 @@ class Pacer:
         capacity = tpm / 60
         return cls(tpm, 60 / (tpm - capacity), capacity)
 
-    def retune(self, other: Pacer) -> None:
-        """Take over the limit of ``other``; what is booked stays booked."""
+    def retune(self, other: Pacer, now: float) -> None:
+        """Take over the limit of ``other``; what is booked ahead of the schedule stays booked, at the new pace."""
+        if self._next > now:
+            self._next = now + (self._next - now) / self._interval * other._interval
         self.limit, self._interval, self._capacity = other.limit, other._interval, other._capacity
         self._latest = deque(self._latest, maxlen=other._latest.maxlen)
 
@@ -92,7 +96,15 @@ class Pacer:
         """Record a departure at ``now``."""
         self._next = max(self._next, now) + cost * self._interval
         self._latest.append(now)
+        self._taken += cost
 
     def correct(self, difference: float) -> None:
         """The last departures cost ``difference`` more (or, negative, less) than was booked."""
         self._next += difference * self._interval
+        self._taken += difference
+
+    def lately(self, now: float) -> float:
+        """What was booked a second, of late; exact if this is asked several times a second."""
+        kept, self._asked = math.exp((self._asked - now) / _LATELY_S), now
+        self._lately, self._taken = kept * self._lately + self._taken, 0.0
+        return self._lately / _LATELY_S

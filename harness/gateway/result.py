@@ -146,7 +146,8 @@ class Stats:
 
     Attributes:
         in_flight: requests in the air to its endpoint, those of other gateways that share it included.
-        waiting_on: rpm, tpm, input_tpm, output_tpm, learned rpm, concurrency, pause, down, refusing, budget or None.
+        waiting_on: rpm, tpm, input_tpm, output_tpm, learned rpm, concurrency, pause, down, refusing, budget, other runs (they have
+            the limits for now), or None.
         retrying: requests that wait for their next attempt now.
         cost_usd: with what unanswered attempts may have cost at most.
         trouble: a sentence for the user where the endpoint is down or refuses everything.

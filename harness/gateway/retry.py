@@ -79,9 +79,12 @@ def from_client_error(error: Exception, endpoint: Endpoint) -> Failure:
     if refused is not None:  # the transport calls it a time-out
         reason = f"nothing answers at {endpoint.base_url} ({refused}): is the server running? See backbone.base_url"
         return Failure(Status.PROVIDER, reason, retry=True)
-    if isinstance(error, TimeoutError | openai.APITimeoutError):
+    broken = _caused_by(error, aiohttp.ClientConnectionError)
+    if isinstance(error, TimeoutError | openai.APITimeoutError) and (
+        broken is None or isinstance(broken, TimeoutError)  # the transport calls a closed connection a time-out as well
+    ):
         return no_reply(endpoint)
-    cause = error.__cause__ or error
+    cause = broken or error.__cause__ or error
     return Failure(
         Status.PROVIDER,
         f"connection to {endpoint.name} failed: {type(cause).__name__}: {cause}",

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from harness.gateway.cache import CacheError
 from harness.gateway.limits import GivenUp, Limiter, Need, Permit
 from harness.gateway.pace import Clock
 from harness.gateway.result import Stats, Stopped, Usage
@@ -30,6 +31,7 @@ class Sender:
 
     def __init__(self, endpoint: Endpoint, limiter: Limiter, clock: Clock, rng: random.Random) -> None:
         self.stopping = False
+        self._full: CacheError | None = None
         self.in_air: set[asyncio.Task[Any]] = set()
         """Tasks that have a request on the wire, or its reply in hand and not yet stored."""
         self.stats = Stats()
@@ -52,15 +54,21 @@ class Sender:
         queue: str = "",
         again: Callable[[], Awaitable[None]] | None = None,
     ) -> tuple[Sending, tuple[T, dict[str, Any]] | Failure]:
-        """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt is expected to use.
+        """Attempt until there is a reply or nothing more may help; ``need`` is what an attempt uses at most.
+
+        What it is expected to use is estimated when it leaves: most of those that wait came before any reply was seen.
 
         The permit is held until ``store`` has put the reply on disk: a kill then loses no more than what the limiter lets be in
         flight. ``again`` is awaited before every further attempt, with no permit held; what it raises ends the attempts.
 
         Raises:
             Stopped: the gateway stops and this request is not on the wire.
+            CacheError: the reply could not be stored, or an earlier one could not: nothing leaves any more.
         """
         sending = Sending()
+
+        def expected() -> Need:
+            return Need(need.prompt, self.typical.output_tokens(purpose, need.output))
 
         async def back_off(seconds: float) -> None:
             await self._back_off(seconds)
@@ -71,9 +79,15 @@ class Sender:
         try:
             async for attempt in retrying(self._endpoint, backing_off, self._rng, sending):
                 with attempt:
-                    async with self.limiter.permit(need, queue, again=sending.attempts > 0) as permit:
+                    async with self.limiter.permit(expected, queue, again=sending.attempts > 0) as permit:
+                        if self._full is not None:  # what is paid from here on could not be kept
+                            raise self._full
                         outcome = await self._attempt(sending, purpose, permit, send)
-                        await store(*outcome)
+                        try:
+                            await store(*outcome)
+                        except CacheError as error:
+                            self._full = error
+                            raise
                         return sending, outcome
         except AttemptFailed as error:
             return sending, error.failure

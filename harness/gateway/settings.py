@@ -141,8 +141,10 @@ class Endpoint(BaseModel):
 
     @property
     def width(self) -> int:
-        """Forecasts of one cell under way at a time: in the air, or together in a batch."""
-        return self.max_in_flight if self.transport == "online" else self.batch_size
+        """Forecasts of one cell under way at a time: in the air and as many again, ready to leave when those are answered; or
+        together in a batch.
+        """
+        return 2 * self.max_in_flight if self.transport == "online" else self.batch_size
 
     @property
     def loopback(self) -> bool:

@@ -40,7 +40,9 @@ class Turns:
         """Wait for the turn and hold it until the block ends."""
         if self._held:
             place: Place = asyncio.get_running_loop().create_future()
-            waiting = self._queues.setdefault(queue, _Queue())
+            waiting = self._queues.get(queue)
+            if waiting is None:
+                waiting = self._queues[queue] = _Queue()
             (waiting.again if again else waiting.fresh).append(place)
             try:
                 await place

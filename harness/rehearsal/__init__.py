@@ -48,6 +48,7 @@ def start_rehearsal(
     key: str | None = None,
     accepts: str | None = None,
     refusal: int | None = None,
+    names: str | None = None,
 ) -> RehearsalServer:
     """Start a server on a free port and wait until it listens.
 
@@ -55,7 +56,7 @@ def start_rehearsal(
         ConfigError: it did not start, e.g. because ``fault`` is not understood.
     """
     options = {"rpm": rpm, "tpm": tpm, "latency": latency, "fault": fault, "variant": variant, "key": key}
-    options |= {"accepts": accepts, "refusal": refusal}
+    options |= {"accepts": accepts, "refusal": refusal, "names": names}
     arguments = [f"--{name}={value}" for name, value in options.items() if value is not None]
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.rehearsal", "--port=0", "--exit-with-stdin", *arguments],

@@ -14,7 +14,7 @@ from aiohttp import web
 from harness.errors import ConfigError
 from harness.rehearsal.answerer import VARIANTS
 from harness.rehearsal.faults import Faults
-from harness.rehearsal.server import ACCEPTED, Options, Server
+from harness.rehearsal.server import ACCEPTED, NAMED, Options, Server
 
 _HOST = "127.0.0.1"
 _BACKLOG = 1024
@@ -38,6 +38,12 @@ def main() -> int:
         "--accepts", choices=ACCEPTED, default=ACCEPTED[0], help="best response_format taken, as servers differ in it"
     )
     parser.add_argument("--refusal", type=int, default=500, help="status of the answer to a better one")
+    parser.add_argument(
+        "--names",
+        choices=NAMED,
+        default=NAMED[0],
+        help="what headers tell of the limits: all, the wait after a 429, none",
+    )
     parser.add_argument("--key", help="refuse requests without this bearer key")
     parser.add_argument(
         "--exit-with-stdin", action="store_true", help="end when stdin does: no orphan of a killed parent"
@@ -47,7 +53,9 @@ def main() -> int:
         faults = Faults.parse(args.fault, args.fault_seed)
     except ConfigError as error:
         parser.error(str(error))
-    options = Options(args.rpm, args.tpm, args.latency, faults, args.variant, args.key, args.accepts, args.refusal)
+    options = Options(
+        args.rpm, args.tpm, args.latency, faults, args.variant, args.key, args.accepts, args.refusal, args.names
+    )
     try:
         asyncio.run(_serve(options, args.port, args.exit_with_stdin))
     except OSError as error:

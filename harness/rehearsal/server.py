@@ -23,6 +23,8 @@ from harness.rehearsal.limits import Limits
 _MODELS = ("rehearsal", "rehearsal_b", "rehearsal-embedding")
 ACCEPTED = ("json_schema", "object_schema", "json_object", "none")
 """Forms of ``response_format``, best first: a schema, an object with a schema beside it, an object, none at all."""
+NAMED = ("all", "wait", "none")
+"""What headers tell of the limits: everything, only how long to wait after a 429, nothing."""
 _HANG_S = 120.0
 _FAULT_WAIT_S = 0.1
 _BODY_LIMIT = 64 * 2**20
@@ -33,6 +35,7 @@ class Options:
     """What the command line sets. ``latency`` in seconds; limits a minute; ``key`` None lets everybody in.
 
     ``accepts`` is the best form of ``response_format`` that is taken; what is better is answered with status ``refusal``.
+    ``names`` is what headers tell of the limits.
     """
 
     rpm: float | None = None
@@ -43,6 +46,7 @@ class Options:
     key: str | None = None
     accepts: str = ACCEPTED[0]
     refusal: int = 500
+    names: str = NAMED[0]
 
 
 @dataclass(slots=True)
@@ -181,11 +185,12 @@ class Server:
         digest = _digest(body)
         desk.counts.repeated += digest in desk.answered
         verdict = desk.limits.admit(tokens, asyncio.get_running_loop().time())
+        named = verdict.headers if self._options.names == "all" else {}
         fault = self._options.faults.choose(digest, desk.seen[digest])
         desk.seen[digest] += 1
         if verdict.wait_s > 0 or fault == "429":
             desk.counts.n429 += 1
-            return _too_many(verdict.wait_s or _FAULT_WAIT_S, verdict.headers)
+            return self._too_many(verdict.wait_s or _FAULT_WAIT_S, named)
         await asyncio.sleep(_HANG_S if fault == "hang" else self._options.latency)
         if fault in ("reset", "hang"):
             if request.transport is not None:
@@ -195,7 +200,15 @@ class Server:
             return _error(int(fault), "server_error", "a fault on purpose")
         desk.counts.ok += 1
         desk.answered.add(digest)
-        return _json(reply(fault), verdict.headers)
+        return _json(reply(fault), named)
+
+    def _too_many(self, wait_s: float, named: Mapping[str, str]) -> web.Response:
+        waits = {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}
+        if self._options.names == "none":
+            return _error(429, "rate_limit_exceeded", "Rate limit reached.")
+        return _error(
+            429, "rate_limit_exceeded", f"Rate limit reached. Try again in {wait_s:.3f}s.", {**named, **waits}
+        )
 
     def _variant(self, body: Mapping[str, Any]) -> str:
         return "b" if str(body.get("model", "")).endswith("_b") else self._options.variant
@@ -272,8 +285,3 @@ def _error(status: int, code: str, message: str, headers: Mapping[str, str] | No
 
 def _unauthorized() -> web.Response:
     return _error(401, "invalid_api_key", "Incorrect API key provided.")
-
-
-def _too_many(wait_s: float, headers: Mapping[str, str]) -> web.Response:
-    waits = {"retry-after": str(math.ceil(wait_s)), "retry-after-ms": str(math.ceil(wait_s * 1000))}
-    return _error(429, "rate_limit_exceeded", f"Rate limit reached. Try again in {wait_s:.3f}s.", {**headers, **waits})

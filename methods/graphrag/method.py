@@ -8,20 +8,22 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from harness.evidence import RETRIEVED, Gate
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage, Source
 from harness.tokens import count_tokens, cut_to_tokens
 from methods import forecasting
 from methods.asking import Asker, json_object
-from methods.base import BaseMethod
+from methods.base import BaseMethod, render
 from methods.concurrency import bounded_map
+from methods.expected_graphs import Units, queries, vectors
 from methods.feed import retrieval_query, shown_already
-from methods.graphrag import globally, index, local
+from methods.graphrag import expected, globally, index, local
 from methods.graphrag import reports as reporting
 from methods.graphrag.index import Index, Partition, Snapshot, index_of, newest
 from methods.graphrag.settings import IndexSettings, SearchSettings
 from methods.ranking import cosine_scores, rank
-from methods.snapshots import retrievable_ids
+from methods.snapshots import records_to_build_on, retrievable_ids
 
 MAP_SYSTEM, MAP = "graphrag_map_system.j2", "graphrag_map.j2"
 REDUCE_SYSTEM, REDUCE = "graphrag_reduce_system.j2", "graphrag_reduce.j2"
@@ -62,6 +64,23 @@ class GraphRAG(BaseMethod):
 
     def instruction_sha256(self) -> str:
         return forecasting.instruction_sha256()
+
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """Extraction of every unit that some decision reaches; merged descriptions, reports and a context within bounds."""
+        units = Units.of(survey, records_to_build_on)
+        asked = expected.extraction(units, self.graph)
+        if self.mode == "local":
+            asked += expected.merges(units, self.graph, expected.MERGED)
+            if self.reports == "on":
+                asked += expected.on_demand(survey, units, self.graph, self.report_grid)
+            asked += vectors(survey, queries(survey), expected.embedded(units))
+        else:
+            words = {"question": "", "reports": "", "points": "", "words": self.search.map_words}
+            heads = [(render(MAP_SYSTEM), render(MAP, **words)), (render(REDUCE_SYSTEM), render(REDUCE, **words))]
+            asked += expected.merges(units, self.graph, Range(0, expected.MERGED.high))
+            asked += expected.all_of_level(survey, units, self.graph, self.report_grid)
+            asked += expected.global_search(survey, units, self.search, self.report_grid, heads)
+        return asked + await expected.forecast_calls(survey, units, self.search, answer=self.mode == "global")
 
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         found = index_of(ctx, self.graph)

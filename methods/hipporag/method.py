@@ -10,14 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from harness.tokens import count_tokens
 from methods import forecasting
 from methods.asking import Asker, json_object
-from methods.base import BaseMethod
+from methods.base import BaseMethod, render
+from methods.expected_graphs import Units, frame, queries, questions, size_of, vectors
 from methods.feed import Record, retrieval_query, shown_already
-from methods.hipporag import openie, search
+from methods.hipporag import expected, openie, search
 from methods.hipporag.graph import Version, pagerank
 from methods.hipporag.library import Library, Visible, library_of
 from methods.hipporag.openie import ENTITY_SCHEMA, FACT, QUERY, SYSTEM, Triple
@@ -25,7 +27,7 @@ from methods.hipporag.phrases import Normalise, phrase
 from methods.hipporag.search import Scores, min_max
 from methods.hipporag.synonyms import SynonymRule
 from methods.ranking import cosine_scores, rank
-from methods.snapshots import retrievable_ids
+from methods.snapshots import records_to_build_on, retrievable_ids
 
 FILTER = "hipporag_filter.j2"
 FILTER_SCHEMA = json_object(facts={"type": "array", "items": FACT})
@@ -67,6 +69,28 @@ class _HippoRAG(BaseMethod):
         scores = await self._scores(query, visible, library, ctx) if visible.records else np.empty(0)
         return await forecasting.ask(case, ctx, context=self._shown(visible.records, scores, ctx))
 
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """Exactly two calls a passage that some decision reaches, the question, the forecast; vectors of what is said and asked.
+
+        Version 1 compares passages themselves only where it has no entity to start from.
+        """
+        units = Units.of(survey, records_to_build_on)
+        read = expected.extraction(units)
+        texts = [*queries(survey), *(unit.embedded for unit in units.records)]
+        more = 2 * sum(one.tokens_out.high for one in read)
+        if self.version is Version.V1:
+            more, texts = more + sum(size_of(text).high for text in texts), []
+        return [
+            *read,
+            *self._expected_questions(survey, units),
+            *await expected.forecast_calls(survey, units, self.passages, self.native_tokens),
+            *vectors(survey, texts, Range(0, more)),
+        ]
+
+    @abstractmethod
+    def _expected_questions(self, survey: Survey, units: Units) -> list[Expected]:
+        """What is asked about the query of every case."""
+
     @abstractmethod
     async def _scores(self, query: str, visible: Visible, library: Library, ctx: Context) -> Scores:
         """Scores of the visible passages, of which there is at least one."""
@@ -103,6 +127,10 @@ class HippoRAG(_HippoRAG):
     ensemble: bool = False
     weak_link: float = Field(0.9, ge=-1, le=1)
 
+    def _expected_questions(self, survey: Survey, units: Units) -> list[Expected]:
+        head = frame(render(SYSTEM), render(QUERY, question=""))
+        return questions(survey, "query_entities", head, Range(8, 200), units.sure)
+
     async def _scores(self, query: str, visible: Visible, library: Library, ctx: Context) -> Scores:
         reply = await Asker(ctx.llm, SYSTEM).ask(QUERY, ENTITY_SCHEMA, "query_entities", question=query)
         listed = openie.names(reply.value, library.tally, "question")
@@ -133,6 +161,11 @@ class HippoRAG2(_HippoRAG):
     templates: ClassVar[tuple[str, ...]] = (*forecasting.TEMPLATES, *openie.TEMPLATES, FILTER)
     facts: int = Field(5, ge=1)
     passage_weight: float = Field(0.05, gt=0)
+
+    def _expected_questions(self, survey: Survey, units: Units) -> list[Expected]:
+        facts = expected.FACT * Range(1, self.facts)
+        head = frame(render(SYSTEM), render(FILTER, question="", facts=()))
+        return questions(survey, "filter_facts", head, Range(8, 300), units.sure, facts)
 
     async def _scores(self, query: str, visible: Visible, library: Library, ctx: Context) -> Scores:
         dense = await _dense(query, visible, ctx)

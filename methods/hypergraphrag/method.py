@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar, Literal
 
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from methods import forecasting, graph_context, graph_reading
 from methods.entity_graph import Searchable, nearest
+from methods.expected_graphs import frame, questions
 from methods.feed import retrieval_query
 from methods.graph_context import Table
 from methods.graph_method import GraphMethod, Grown
+from methods.graph_reading import Form
 from methods.hypergraphrag import reading, retrieve
 from methods.hypergraphrag.graph import Extraction, Hyperedge, HyperGraph, HyperState
 from methods.hypergraphrag.retrieve import Found
@@ -37,8 +40,14 @@ class HyperGraphRAG(GraphMethod):
     scoring: Literal["code", "paper"] = "code"
     gleanings: int = 2
 
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """See ``GraphMethod``; every question read as a text is, without gleanings."""
+        form = self._form()
+        asked = questions(survey, "question", frame(form.instructions, ""), Range(15, 800))
+        return await self._expected(survey, form, 1, asked)
+
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
-        form = reading.form(self.entity_types, self.gleanings, self.summary_tokens)
+        form = self._form()
         shelf = self._shelf(ctx, form, HyperGraph)
         tally, question = shelf.texts.tally, retrieval_query(case, ctx.evidence)
         at, (by_text, by_name) = await asyncio.gather(
@@ -52,6 +61,9 @@ class HyperGraphRAG(GraphMethod):
             found = await self._found_by_paper(state, at, by_text, by_name, question, ctx)
         tally.tell(ctx.warn)
         return await graph_context.ask(case, ctx, self._tables(state, at, found))
+
+    def _form(self) -> Form[Extraction]:
+        return reading.form(self.entity_types, self.gleanings, self.summary_tokens)
 
     async def _found(self, state: HyperState, at: AsOf, by_text: str, by_name: str, ctx: Context) -> Found:
         limits = self._limits()

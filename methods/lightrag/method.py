@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar, Literal
 
+from harness.expected import Expected, Range, Survey
 from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from methods import forecasting, graph_context, graph_reading
+from methods.base import render
 from methods.entity_graph import Searchable, nearest, shown
+from methods.expected_graphs import frame, questions
 from methods.feed import retrieval_query
 from methods.graph_context import Table
 from methods.graph_method import GraphMethod, Grown
+from methods.graph_reading import Form
 from methods.lightrag import reading, retrieve
 from methods.lightrag.graph import Edge, Extraction, GraphState, RelationGraph
 from methods.lightrag.retrieve import Found
@@ -33,9 +37,13 @@ class LightRAG(GraphMethod):
     )  # fmt: skip
     mode: Literal["hybrid", "local", "global"] = "hybrid"
 
+    async def expected(self, survey: Survey) -> list[Expected]:
+        """See ``GraphMethod``; the keywords of every question."""
+        asked = questions(survey, "keywords", frame(render(reading.KEYWORDS), ""), Range(10, 150))
+        return await self._expected(survey, self._form(), 2, asked)
+
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
-        form = reading.form(self.entity_types, self.gleanings, self.summary_tokens)
-        shelf = self._shelf(ctx, form, RelationGraph)
+        shelf = self._shelf(ctx, self._form(), RelationGraph)
         tally = shelf.texts.tally
         at, (high, low) = await asyncio.gather(
             shelf.grown(ctx, self.chunk_tokens, self.chunk_overlap),
@@ -45,6 +53,9 @@ class LightRAG(GraphMethod):
         found = await self._found(state, at, high, low, ctx)
         tally.tell(ctx.warn)
         return await graph_context.ask(case, ctx, self._tables(state, at, found))
+
+    def _form(self) -> Form[Extraction]:
+        return reading.form(self.entity_types, self.gleanings, self.summary_tokens)
 
     async def _found(self, state: GraphState, at: AsOf, high: str, low: str, ctx: Context) -> Found:
         entries, limits = at.log.entries, self._limits()

@@ -92,7 +92,7 @@ class CaseApp {
       words.set("a", this.list.nameOf(a));
       if (b !== null) words.set("b", this.list.nameOf(b));
     }
-    return `#${words.toString() || "cases"}`;
+    return `#${words.toString().replaceAll("%2F", "/") || "cases"}`;
   }
 
   /** Goes to row `a` with `b` beside it (null for none); `a` null closes the case. */

@@ -111,7 +111,7 @@ class CaseList {
 
   /** The address of a row within the page, as it stands in a link. */
   nameOf(r) {
-    return `${this.cells.cell[this.rows.cell[r]]}~${this.rows.epoch[r]}`;
+    return `${this.cells.cell[this.rows.cell[r]]}.${this.rows.epoch[r]}`;
   }
 
   caseName(r) {
@@ -182,7 +182,7 @@ class ListView {
     const epoch = list.rows.epoch[r] ? ` · epoch ${list.rows.epoch[r]}` : "";
     return el("div", {
       role: "option", id: `option-${at}`, "data-at": at, style: `top:${at * this.rowHeight}px;height:${this.rowHeight}px`,
-      "aria-selected": at === list.active, "aria-posinset": at + 1, "aria-setsize": list.shown.length, class: at === list.active ? "active" : null,
+      "aria-selected": String(at === list.active), "aria-posinset": at + 1, "aria-setsize": list.shown.length, class: at === list.active ? "active" : null,
     },
     el("span", { class: "c-time" }, list.cases.day[i] ?? timeText(list.cases.time[i])),
     el("span", { class: "c-stock", dir: "auto" }, `${list.cases.stock[i] ?? list.cases.id[i]}`, el("span", { class: "soft" }, ` ${list.cases.catalyst_type[i] ?? ""}`)),

@@ -126,7 +126,7 @@ function drawTimeline(evidence, decided, resolved, width, choose) {
   if (resolved !== null && resolved > decided) {
     const x = place(resolved);
     root.append(svg("line", { x1: x, x2: x, y1: top - 8, y2: height - bottom, class: "resolved" }));
-    root.append(svg("text", { x, y: height - 8, "text-anchor": "end", class: "axis" }, `${narrow ? "" : "outcome "}+${ageText(resolved - decided)}`));
+    root.append(svg("text", { x, y: height - 8, "text-anchor": "end", class: "axis" }, `${after < 150 ? "" : "outcome "}+${ageText(resolved - decided)}`));
   }
   return root;
 }

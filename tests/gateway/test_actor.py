@@ -81,3 +81,27 @@ def test_backbones_at_one_place_share_its_limits(ray_session: Any, tmp_path: Pat
     assert seen == {"requests": 60, "ok": 60, "n429": 0, "repeated": 0}
     sent = sorted(completion.sent_at for completion in done)
     assert (sent[-1] - sent[0]).total_seconds() >= 59 / 20 - 0.1
+
+
+def test_two_sessions_share_the_limit_of_an_endpoint(ray_session: Any, tmp_path: Path) -> None:
+    """Two gateways that know nothing of each other, as two commands on one cluster have: the server refuses neither."""
+    server = start_rehearsal(rpm=1200, latency=0.05)
+    endpoint = Endpoint(name="e", model="rehearsal", base_url=server.base_url, rpm=1200)
+    clients = [start_gateways([(endpoint, tmp_path / f"{n}.sqlite")])[0] for n in range(2)]
+
+    async def ask_all() -> list[Any]:
+        return await asyncio.gather(*(clients[n % 2].complete(ask(f"text {n}")) for n in range(80)))
+
+    done = asyncio.run(ask_all())
+    with urllib.request.urlopen(server.base_url.removesuffix("/v1") + "/stats") as reply:
+        seen = json.load(reply)["chat"]
+    assert seen == {"requests": 80, "ok": 80, "n429": 0, "repeated": 0}
+    assert {completion.status for completion in done} == {Status.OK}
+
+    ray.kill(clients[0].actor)  # with it goes, if it was first, who divides the limits: the other goes on
+
+    async def ask_the_other() -> Any:
+        return await asyncio.gather(*(clients[1].complete(ask(f"later {n}")) for n in range(20)))
+
+    assert {completion.status for completion in asyncio.run(ask_the_other())} == {Status.OK}
+    server.stop()

@@ -153,12 +153,22 @@ def test_identical_requests_in_flight_are_one_call(play: Play) -> None:
     assert sum(done.cache_hit for done in results) == 19
 
 
-def test_infrastructure_is_retried_within_bounds(play: Play) -> None:
-    async def reset(request: web.Request) -> web.StreamResponse:
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
+async def reset(request: web.Request) -> web.StreamResponse:
+    """A handler that closes the connection."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
 
+
+def test_a_connection_that_is_closed_is_not_called_late(play: Play) -> None:
+    done, _, waits = play([reset], complete, retries=2)
+    assert done.status is Status.PROVIDER
+    assert "connection to e failed" in done.reason
+    assert "in time" not in done.reason
+    assert [w for w in waits if w > 0], "the next attempt waits with jitter"
+
+
+def test_infrastructure_is_retried_within_bounds(play: Play) -> None:
     replies = [(500, {}, {}), reset, (429, {}, {"retry-after": "3600"}), "not JSON", GOOD]
     done, seen, waits = play(replies, complete)
     assert done.status is Status.OK

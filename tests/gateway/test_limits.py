@@ -273,8 +273,9 @@ def test_tokens_flow_at_nearly_the_limit() -> None:
 
 
 def test_limits_that_a_server_names_are_kept_where_none_is_set() -> None:
-    def span(at: Limiter) -> float:
+    def span(at: Limiter, named: dict[str, float]) -> float:
         async def main() -> float:
+            at.named(named)
             for _ in range(21):
                 async with at.permit(Need(100)):
                     pass
@@ -282,15 +283,13 @@ def test_limits_that_a_server_names_are_kept_where_none_is_set() -> None:
 
         return run_virtually(main())
 
-    unset, set_by_user = limiter(), limiter(rpm=6000)
-    for at in (unset, set_by_user):
-        at.named({"rpm": 600.0})
-    assert span(unset) == pytest.approx(2, rel=0.05)
-    assert span(set_by_user) < 0.3
+    set_by_user = limiter(rpm=6000)
+    assert span(set_by_user, {"rpm": 600.0}) < 0.3
+    unset = limiter()
+    assert span(unset, {"rpm": 600.0}) == pytest.approx(2, rel=0.05)
     assert not unset.counts_tokens
-    unset.named({"rpm": 1200.0, "tpm": 60_000.0})
+    assert span(unset, {"rpm": 1200.0, "tpm": 60_000.0}) > 1
     assert unset.counts_tokens
-    assert span(unset) > 1
 
 
 def test_of_limits_that_differ_the_smaller_counts() -> None:
@@ -304,3 +303,24 @@ def test_of_limits_that_differ_the_smaller_counts() -> None:
 def test_no_limit_costs_no_time() -> None:
     left = departures(Limits(), [(0.0, 1, 1.0)] * 300, max_in_flight=100)
     assert [t for t, _, _ in left] == [0.0] * 100 + [1.0] * 100 + [2.0] * 100
+
+
+def test_what_left_before_a_limit_was_known_counts() -> None:
+    """A first burst leaves before any reply can name the limit: the minute in which it left holds no more than the limit."""
+    left: list[float] = []
+
+    async def main() -> None:
+        at = Limiter(Limits(), 128, CLOCK)
+
+        async def call() -> None:
+            async with at.permit(Need(100)):
+                left.append(now())
+                await asyncio.sleep(1)
+                at.named({"rpm": 1200.0, "tpm": 1e6})
+
+        await asyncio.gather(*(call() for _ in range(1500)))
+
+    run_virtually(main())
+    assert left[127] == 0
+    assert most_in_window([(t, 1) for t in left], 60) <= 1200
+    assert 1500 / 20 / left[-1] >= 0.97

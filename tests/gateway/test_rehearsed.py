@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.gateway.cache import ReplyCache
+from harness.gateway.cache import CacheError, ReplyCache
 from harness.gateway.core import Gateway
 from harness.gateway.settings import Endpoint
 from harness.records import Status
@@ -114,3 +114,28 @@ def test_a_reply_counts_as_in_flight_until_it_is_on_disk(
             cache.close()
 
     assert asyncio.run(main()) == (4, 12)
+
+
+def test_a_full_disk_costs_no_more_than_what_is_in_flight(
+    rehearsal: RehearsalServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts(rehearsal)["requests"]
+
+    async def full(*_: Any) -> None:
+        raise CacheError("reply cache: disk is full")
+
+    monkeypatch.setattr(ReplyCache, "put", full)
+
+    async def main() -> list[Any]:
+        cache = ReplyCache(tmp_path / "r.sqlite")
+        endpoint = Endpoint(name="r", model="rehearsal", base_url=rehearsal.base_url, max_in_flight=4)
+        gateway = Gateway(endpoint, cache)
+        try:
+            asked = [gateway.complete(ask(f"On a full disk {n}.")) for n in range(40)]
+            return await asyncio.gather(*asked, return_exceptions=True)
+        finally:
+            await gateway.close()
+            cache.close()
+
+    assert {type(outcome) for outcome in asyncio.run(main())} == {CacheError}
+    assert counts(rehearsal)["requests"] - before <= 4

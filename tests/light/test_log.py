@@ -67,13 +67,12 @@ def context(
     cases: Sequence[ResolvedCase] = (),
     gate: Gate = Gate.STRICT,
     decision: str = "2021-03-10",
-    warnings: list[str] | None = None,
 ) -> Context:
     view = EvidenceIndex(Corpus(tuple(documents), {}), drop_copies=True).as_of("S", parse_stamp(decision, "UTC"), gate)
     return Context(
         benchmark="tests", gate=gate, evidence=view, experience=list(cases), memory=None, llm=llm, build_llm=llm,
         embed=Embedder(), shared=lambda key, make: make(None), feed_cases=True, context_chars=8000,  # type: ignore[arg-type]
-        rng=np.random.default_rng(0), warn=(warnings if warnings is not None else []).append,
+        rng=lambda: np.random.default_rng(0), warn=lambda what, detail="", /: None,
     )  # fmt: skip
 
 
@@ -181,27 +180,23 @@ def test_odd_answers_are_counted_and_told() -> None:
         {**ENTITY, "name": "A" * 10_000},
         relations=[{"source": "Acme", "target": "", "description": "", "keywords": "", "strength": None}],
     )
-    warnings: list[str] = []
+    warnings: dict[str, str] = {}
     llm, one = Scripted(extract=[odd, Status.INVALID]), shelf()
-    ctx = context(DOCUMENTS, llm, warnings=warnings)
+    ctx = context(DOCUMENTS, llm)
     state = grown(ctx, one)
     assert (state.nodes, state.edges) == ((), ())
     assert one.texts.tally.counts == dict.fromkeys(KINDS, 0) | {"nameless": 2, "long": 1, "empty": 1, "unread": 1}
-    one.texts.tally.tell(ctx.warn)
-    assert f"{KINDS['unread']}: 1 or more, first d2 (invalid: why not)" in warnings
+    one.texts.tally.tell(warnings.__setitem__)
+    assert warnings[KINDS["unread"]] == "1, first d2 (invalid: why not)"
     assert len(warnings) == 4
 
 
-def test_notices_are_renewed_at_powers_of_two() -> None:
-    tally, told = Tally({"k": "things"}), list[str]()
+def test_counts_are_told_as_they_stand() -> None:
+    tally, told = Tally({"k": "things", "other": "others"}), dict[str, str]()
     for number in range(1, 8):
         tally.count("k", f"i{number}")
-        tally.tell(told.append)
-    assert list(dict.fromkeys(told)) == [
-        "things: 1 or more, first i1",
-        "things: 2 or more, first i1, i2",
-        "things: 4 or more, first i1, i2, i3",
-    ]
+        tally.tell(told.__setitem__)
+    assert told == {"things": "7, first i1, i2, i3"}
 
 
 def test_one_gleaning_is_one_more_call_in_the_same_conversation() -> None:

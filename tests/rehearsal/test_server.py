@@ -115,6 +115,19 @@ def test_limits_have_the_real_headers_and_error(start: Callable[..., RehearsalSe
     assert stats(server)["chat"] == {"requests": 2, "ok": 1, "n429": 1, "repeated": 0}
 
 
+@pytest.mark.parametrize(("names", "told"), [("wait", {"retry-after", "retry-after-ms"}), ("none", set())])
+def test_a_server_may_say_less_of_its_limits(start: Callable[..., RehearsalServer], names: str, told: set[str]) -> None:
+    server = start(rpm=30, names=names)
+    first = client(server).chat.completions.with_raw_response.create(
+        model="rehearsal", messages=[{"role": "user", "content": "first"}], response_format=FORMAT
+    )
+    with pytest.raises(openai.RateLimitError) as refused:
+        chat(server, "second")
+    said = {name for name in refused.value.response.headers if name.startswith(("x-ratelimit", "retry-after"))}
+    assert said == told
+    assert not [name for name in first.headers if name.startswith("x-ratelimit")]
+
+
 def test_tokens_are_limited(start: Callable[..., RehearsalServer]) -> None:
     server = start(tpm=1000)
     chat(server, "word " * 200)

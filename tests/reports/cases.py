@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -19,7 +20,6 @@ from harness.gateway.request import canonical_json
 from harness.memory import MEMORY_SCHEMA
 from harness.records import CALL_SCHEMA
 from tests.reports.runs import FIRST, meta_of, rows, write_cell
-from tests.support import pack
 
 Row = dict[str, Any]
 Words = Callable[[Row], str]
@@ -61,7 +61,10 @@ def write_exchanges(run: Path, cell_rows: Sequence[Row], words: Words = _a_docum
     with closing(sqlite3.connect(path)) as db, db:
         db.executemany(
             "INSERT OR IGNORE INTO replies VALUES (?, 'e', '2026-01-01', ?, ?, NULL)",
-            [(sha_of(request), pack(request), pack(reply)) for request, reply in kept],
+            [
+                (sha_of(request), zlib.compress(request.encode()), zlib.compress(reply.encode()))
+                for request, reply in kept
+            ],
         )
 
 

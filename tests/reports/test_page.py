@@ -13,7 +13,7 @@ from methods.tiem.hefr import HEADINGS
 from reports import Report, build, viewer
 from tests.reports.browser import CHROMIUM, chromium, opened
 from tests.reports.cases import case_run, full_cell
-from tests.reports.runs import meta_of, rows, write_cell
+from tests.reports.runs import evidence_of, meta_of, rows, write_cell
 
 pytestmark = [
     pytest.mark.page,
@@ -27,7 +27,7 @@ PROMPTS = [
 
 
 def link(case: str, a: str, b: str | None = None) -> str:
-    return f"#case=astock%2F{case}&a={a}~0" + (f"&b={b}~0" if b else "")
+    return f"#case=astock/{case}&a={a}.0" + (f"&b={b}.0" if b else "")
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_the_keyboard_alone_will_do(browser: Any, cases: Path) -> None:
         keys.press("ArrowUp")
         active = tab.page.get_attribute("#case-list", "aria-activedescendant")
         assert active == "option-34"
-        assert tab.page.get_attribute(f"#{active}", "aria-selected") is not None
+        assert tab.page.get_attribute(f"#{active}", "aria-selected") == "true"
         keys.press("Enter")
         tab.case()
         assert tab.page.evaluate("document.activeElement.id") == "case-title"
@@ -225,7 +225,7 @@ def test_hostile_text_is_shown_as_text(browser: Any, run: Path) -> None:
     some = rows("tiem", n=3, rationale=shown, stock=shown.replace("/", ""), catalyst_type="<b>bold</b>")
     full_cell(run, some, lambda row: HOSTILE if row["catalyst_id"].endswith("1") else shown)
     page = build([run], run / "report").out / "report.html"
-    with opened(browser, page, "#case=astock%2Fastock-0000") as tab:
+    with opened(browser, page, "#case=astock/astock-0000") as tab:
         text = tab.case().inner_text()
         assert text.count(shown) == 2, "in the prompt and the rationale"
         assert shown.replace('"', '\\"') in text, "in the reply, which is JSON"
@@ -242,7 +242,7 @@ def test_a_lone_surrogate_in_a_reply_is_replaced(browser: Any, run: Path) -> Non
     some = rows("tiem", n=1)
     full_cell(run, some, lambda row: "before \ud83d after")
     page = build([run], run / "report").out / "report.html"
-    with opened(browser, page, "#case=astock%2Fastock-0000") as tab:
+    with opened(browser, page, "#case=astock/astock-0000") as tab:
         assert "before \ufffd after" in tab.case().inner_text()
     assert tab.said == []
 
@@ -260,7 +260,7 @@ def test_the_page_cannot_be_made_to_ask_the_network(browser: Any, cases: Path) -
 def test_forecasts_alone_are_enough_and_what_is_missing_is_said(browser: Any, run: Path) -> None:
     write_cell(run, rows(n=5))
     page = build([run], run / "report").out / "report.html"
-    with opened(browser, page, "#case=astock%2Fastock-0001") as tab:
+    with opened(browser, page, "#case=astock/astock-0001") as tab:
         notes = tab.text("#cases")
         for name in ("evidence.parquet", "calls.parquet", "the cache of replies"):
             assert f"The cell lacks {name}" in notes
@@ -340,3 +340,38 @@ def test_every_heading_of_our_prompts_opens_a_stream(browser: Any, cases: Path) 
         known = "heading => STREAMS.some(([pattern]) => pattern.test(heading))"
         assert [heading for heading in sorted(found) if not tab.page.evaluate(known, heading)] == []
         assert not tab.page.evaluate(known, "## A heading inside a document")
+
+
+def test_what_a_table_is_sorted_by(browser: Any, cases: Path) -> None:
+    shown = ["<0.001", "0.001", "−3.5", "-0.378", "1,234", "300 × 3", "—", "", "tiem", "[0.1, 0.2]"]
+    with opened(browser, cases) as tab:
+        values = tab.page.evaluate("texts => texts.map(sortValue)", shown)
+    assert values[1:] == [0.001, -3.5, -0.378, 1234, 300, None, None, "tiem", "[0.1, 0.2]"]
+    assert values[0] < values[1]
+
+
+def test_evidence_without_times_and_several_epochs(browser: Any, run: Path) -> None:
+    some = rows("tiem", n=2, epochs=2)
+    write_cell(run, some, meta=meta_of(some), evidence=evidence_of(some, late=1))
+    page = build([run], run / "report").out / "report.html"
+    with opened(browser, page, "#case=astock/astock-0000") as tab:
+        assert "epoch 1" in tab.text("#case-list")
+        case = tab.case()
+        assert case.locator("svg.timeline .record").count() == 2
+        assert "NaN" not in case.inner_html()
+        assert "unknown" in case.locator("tr.not-ok").text_content()
+        tab.page.locator("#case select").nth(1).select_option(index=1)
+        tab.page.wait_for_selector("#case .columns.two")
+        assert tab.page.url.endswith(".1"), "two epochs of one method stand side by side"
+    assert tab.said == []
+
+
+def test_a_row_without_a_decision_time_has_no_timeline(browser: Any, run: Path) -> None:
+    some = rows("tiem", n=1, decision_time=None, decision_day=None, label="dropped", fwd_ret=None, catalyst_type=None)
+    write_cell(run, some, evidence=evidence_of(some))
+    page = build([run], run / "report").out / "report.html"
+    with opened(browser, page, "#case=astock/astock-0000") as tab:
+        text = tab.case().inner_text()
+        assert "The decision time is not on file" in text
+        assert "not scored" in tab.text("#case-count")
+    assert tab.said == []

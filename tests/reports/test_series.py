@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score, f1_score, matthews_corrcoef
 
 from harness.records import CALL_SCHEMA
 from reports import feasible, frontier
@@ -209,6 +209,25 @@ def test_returns_by_hand(run: Path) -> None:
     assert row["ls_net"] == pytest.approx(np.mean(legs) - 0.004)
 
 
+def test_the_majority_of_the_day_in_hindsight(run: Path) -> None:
+    """Three days: two of three rise, a tie, one of three rises."""
+    labels = ("positive", "positive", "negative", "positive", "negative", "negative", "positive", "negative")
+    days = (1, 1, 1, 2, 2, 3, 3, 3)
+    found = rows("cot", "b", n=8)
+    for row, label, day in zip(found, labels, days, strict=True):
+        row |= {"label": label, "decision_day": date(2024, 3, day)}
+    data = reported(run, found)
+    assert data["hindsight"] == [
+        {
+            "benchmark": "astock", "n": 8, "n_days": 3, "always_positive": 0.5, "acc": 5 / 8,
+            "mcc": pytest.approx(matthews_corrcoef([1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0, 0])),
+            "f1_macro": pytest.approx(f1_score([1, 1, 0, 1, 0, 0, 1, 0], [1, 1, 1, 1, 1, 0, 0, 0], average="macro")),
+            "label": "",
+        }
+    ]  # fmt: skip
+    assert "majority" not in [cell["method"] for cell in data["cells"]]
+
+
 def test_newey_west_by_hand() -> None:
     values = np.random.default_rng(4).normal(0.2, 1, 30)
     t, lags = newey_west(values)
@@ -232,6 +251,15 @@ def test_newey_west_by_hand() -> None:
 )
 def test_published_figures_are_held_against_their_n(figures: tuple[float, float, float], said: str | None) -> None:
     assert feasible.note(*figures) == said
+
+
+def test_a_file_without_rows_is_a_cell_without_figures(run: Path) -> None:
+    path = write_cell(run, rows("tiem", n=1))
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    data = reported(run, rows("cot", n=3))
+    empty = next(cell for cell in data["cells"] if cell["method"] == "tiem")
+    assert (empty["n"], empty["n_scored"], empty["coverage"], empty["acc"], empty["mcc_ci"]) == (0, 0, None, None, None)
+    assert any("coverage is null: no forecast was expected" in text for text in data["warnings"])
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -125,10 +125,11 @@ def test_every_table_compiles(demo: Report, grid: Report, tmp_path: Path) -> Non
     tables = "\n\\clearpage\n".join(path.read_text(encoding="utf-8") for path in files)
     source = (
         "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n\\usepackage[utf8]{inputenc}\n"
-        "\\usepackage{booktabs}\n\\begin{document}\n" + tables + "\n\\end{document}\n"
+        "\\usepackage{booktabs,graphicx}\n\\begin{document}\n" + tables + "\n\\end{document}\n"
     )
     (tmp_path / "paper.tex").write_text(source, encoding="utf-8")
     quiet = [] if COMPILER == "tectonic" else ["-interaction=nonstopmode", "-halt-on-error"]
     done = subprocess.run([COMPILER, *quiet, "paper.tex"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert (tmp_path / "paper.pdf").exists()
+    assert "Overfull" not in done.stdout

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import sqlite3
+import zlib
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,7 +22,6 @@ from reports.viewer_chunks import TEXT_LIMIT, Lines
 from reports.viewer_read import Memory, answer_of, messages_of, valid_text
 from tests.reports.cases import SKILL, case_run, full_cell, request_of, sha_of
 from tests.reports.runs import rows, write_cell
-from tests.support import pack
 
 Row = dict[str, Any]
 
@@ -132,7 +132,7 @@ def test_a_damaged_store_stops_nothing(run: Path) -> None:
     case_run(run)
     (store,) = (run / "cache").iterdir()
     with closing(sqlite3.connect(store)) as db, db:
-        db.execute("UPDATE replies SET reply = ?", (pack('{"no": "choices"}'),))
+        db.execute("UPDATE replies SET reply = ?", (zlib.compress(b'{"no": "choices"}'),))
     chunk = unpacked(viewer_of(run).chunks[0])
     assert all("not a chat completion" in exchange["damaged"] for exchange in chunk["exchanges"].values())
     store.write_bytes(b"not SQLite")

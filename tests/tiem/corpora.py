@@ -171,7 +171,7 @@ def context(
         shared=shelf,
         feed_cases=False,
         context_chars=None,
-        rng=np.random.default_rng(0),
+        rng=lambda: np.random.default_rng(0),
         warn=(warnings if warnings is not None else []).append,
     )
 

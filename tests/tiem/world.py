@@ -201,7 +201,7 @@ def context(
         shared=lambda key, make: graph,  # type: ignore[arg-type, return-value]
         feed_cases=True,
         context_chars=chars,
-        rng=np.random.default_rng(0),
+        rng=lambda: np.random.default_rng(0),
         warn=(warnings if warnings is not None else []).append,
     )
 

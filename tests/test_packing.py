@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.gateway import packing
-from harness.gateway.packing import Packing, unpacker
+from harness import packing
+from harness.packing import Packing, unpacker
 
 
 def a_store(path: Path | str = ":memory:") -> sqlite3.Connection:
