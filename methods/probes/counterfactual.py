@@ -84,7 +84,7 @@ class SwappedTicker(Probe):
         alike = [
             s for _, stock in sorted(ctx.evidence.stocks.items()) if (s := Security.of(stock)).market == own.market
         ]
-        drawn = (alike[i] for i in ctx.rng.permutation(len(alike)))
+        drawn = (alike[i] for i in ctx.rng().permutation(len(alike)))
         other = next((s for s in drawn if s.code != own.code and not names.is_named(full.texts, s)), None)
         if other is None:
             return await scene.ask(full, ctx, shown, _told(changed=False))
