@@ -39,7 +39,7 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
     ("month", rf"\b(?P<m>{_NAME})\.?,?\s+(?P<y>{_YEAR})\b"),
     ("month", rf"(?<=\b[Ii]n )(?P<m>{_NAME})\b(?!\s+\d)|(?<=\b[Ss]ince )(?P<m2>{_NAME})\b|(?<=\b[Uu]ntil )(?P<m3>{_NAME})\b"),
     ("year", rf"\b(?:FY|CY|[QH][1-4][ -]?)(?P<y>{_YEAR})\b|(?<![\d.])(?P<y2>{_YEAR})(?=[ -]?[QH][1-4]\b)"),
-    ("year", rf"(?<![\d.,$¥€£-])(?P<y>{_YEAR}){_AMOUNT}"),
+    ("year", rf"(?<![\d.,$¥€£])(?P<y>{_YEAR}){_AMOUNT}"),
     ("weekday", r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|(?:周|星期|礼拜)[一二三四五六日天](?![年月])"),
 )  # fmt: skip
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _FORMS)

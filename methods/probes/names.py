@@ -93,7 +93,8 @@ def _pattern(security: Security) -> re.Pattern[str]:
 def _named(name: str) -> str:
     if re.search(f"[{_CJK}]", name):
         return re.escape(name) + _LEGAL_ZH
-    return rf"(?<!\w)(?i:{re.escape(name)}){_LEGAL}*(?!\w)"
+    words = re.escape(name).replace("'", "['’]")
+    return rf"(?<!\w)(?i:{words}){_LEGAL}*(?!\w)"
 
 
 def replaced(text: str, changes: Iterable[tuple[Security, Security]]) -> str:
@@ -118,6 +119,17 @@ def _written(match: re.Match[str], new: Security) -> str:
     if groups["coded"]:
         return f"{groups['led']}{new.bare}" if new.market else new.bare
     return new.bare if groups["bare"] else new.name
+
+
+def told_name(text: str, security: Security) -> Security | None:
+    """``security`` by the name that ``text`` itself gives it, as in ``AMETEK, Inc. (NYSE: AME)``; None if it gives none.
+
+    For benchmarks that name a security by its own code.
+    """
+    bare = re.escape(security.bare)
+    match = re.search(rf"((?:[A-Z][\w.&'’-]*,?\s+){{1,6}})\({_EXCHANGES}\s*:\s*{bare}\b", text)
+    name = plain(match[1].strip(" ,")) if match else ""
+    return Security(name, security.code) if len(name) > 1 else None
 
 
 def is_named(text: str, security: Security) -> bool:

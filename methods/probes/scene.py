@@ -87,7 +87,9 @@ def headline(document: Document) -> str:
 
 def renamed(scene: Scene, changes: Sequence[tuple[Security, Security]]) -> Scene:
     """With other names and codes, the first of ``changes`` being the scene's own."""
-    own = changes[0][1]
+    old, own = changes[0]
+    told = None if old.has_name else names.told_name(scene.texts, old)
+    changes = [*([(told, own)] if told else []), *changes]
     return replace(_each_text(scene, lambda text: names.replaced(text, changes)), company=own.name, code=own.code)
 
 

@@ -32,6 +32,7 @@ T = date(2021, 3, 5)
         ("in April", "in [month T+1]"),
         ("year-end 2020 results", "year-end [year T-1] results"),
         ("Q4 2020 and 2021Q1, FY2021", "Q4 [year T-1] and [year T]Q1, FY[year T]"),
+        ("outlook (2020-2027)", "outlook ([year T-1]-[year T+6])"),
         ("2021年3月5日晚间", "[day T]晚间"),
         ("2021 年 3 月 4 日", "[day T-1]"),
         ("3月4日公告", "[day T-1]公告"),

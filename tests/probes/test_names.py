@@ -33,6 +33,7 @@ def masked(text: str, *securities: Security) -> str:
         ("T-Mobile US, Inc. (NASDAQ:TMUS), T-Mobile, $TMUS", "Company A (CODE-A), Company A, $CODE-A", TMOBILE),
         ("AT&T (NYSE: T), $T and T cells", "Company A (CODE-A), $CODE-A and T cells", T),
         ("DISH Network Corporation (NASDAQ: DISH)", "CODE-A Network Corporation (CODE-A)", DISH),
+        ("Lowe’s and Lowe's", "Company A and Company A", Security("Lowe's Companies, Inc.", "LOW.US")),
         ("a pineapple and apples", "a pineapple and apples", APPLE),
     ],
 )
@@ -52,6 +53,20 @@ def test_a_swap_keeps_the_form_of_a_code() -> None:
     other = Security("五粮液", "000858.SZ")
     text = names.replaced("贵州茅台 600519.SH 600519", [(MOUTAI, other)])
     assert text == "五粮液 000858.SZ 000858"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("AMETEK, Inc. (NYSE: AME) announced", "AMETEK"),
+        ("today DISH Network Corporation (NASDAQ: AME) said", "DISH Network"),
+        ("the firm (NYSE: AME) and Others, Inc. (NYSE: OTH)", None),
+        ("no code at all", None),
+    ],
+)
+def test_a_name_is_learned_from_the_text_where_the_benchmark_has_none(text: str, name: str | None) -> None:
+    found = names.told_name(text, Security("AME", "AME.US"))
+    assert (found.name if found else None) == name
 
 
 def test_what_is_the_same_name() -> None:
