@@ -132,7 +132,7 @@ def _excess(group: Probed, probe: str, measure: str, values: Floats, a: Answers,
     return Finding(
         **vars_of(group), probe=probe, measure=measure, scale="points", n=a.size, n_units=count, value=value, ci=ci,
         p=sign_flip(np.bincount(codes, weights=values).astype(np.float64)) if count >= FEWEST else None,
-        mde=precision.smallest_difference if precision else None, cells=cells_of(group, *cells),
+        mde=precision.smallest_difference if precision and precision.se > 0 else None, cells=cells_of(group, *cells),
     )  # fmt: skip
 
 

@@ -22,6 +22,9 @@ ANSWER = forecasting.json_object(
 )
 _DAY = re.compile(r"\s*(\d{4})(?:[-/.年]\s*(\d{1,2})(?:[-/.月]\s*(\d{1,2}))?)?")
 
+_CODE = re.compile(r"(?:(?<![0-9a-z])(?:sh|sz))?(\d{6}(?!\d)|[0-9a-z]+)")
+"""A code with or without the exchange before it."""
+
 
 class Masked(Probe):
     """The forecast of the ``full`` input without names, codes and dates."""
@@ -59,7 +62,7 @@ class Identify(Probe):
 
 def identified(case: Catalyst, value: Mapping[str, Any]) -> dict[str, Any]:
     """What ``value`` says of who and when, and whether that is so: names without legal form, codes without market, exact days."""
-    said = {key: value.get(key) or None for key in ("company", "code", "date")}
+    said = {key: str(value[key]) if value.get(key) else None for key in ("company", "code", "date")}
     own = Security(case.company, case.stock_id)
     day = _DAY.match(said["date"]) if said["date"] else None
     parts = [int(part) if part else None for part in day.groups()] if day else [None] * 3
@@ -67,7 +70,7 @@ def identified(case: Catalyst, value: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **said,
         "named": own.has_name and said["company"] is not None and names.same_name(said["company"], own.name),
-        "coded": said["code"] is not None and own.bare.lower() in re.split(r"[^0-9a-z]+", said["code"].lower()),
+        "coded": said["code"] is not None and own.bare.lower() in _CODE.findall(said["code"].lower()),
         "dated": parts == truth,
         "month": parts[:2] == truth[:2],
         "year": parts[:1] == truth[:1],

@@ -34,7 +34,9 @@ class Recall(Probe):
         value, call = await forecasting.asked(ctx, asked, ANSWER, "probe", essential=("recalled", "prob_positive"))
         if value is None:
             return call
-        said = {"recalled": bool(value["recalled"]), "return_percent": value.get("return_percent")}
+        percent = value.get("return_percent")
+        number = isinstance(percent, int | float) and not isinstance(percent, bool)
+        said = {"recalled": value["recalled"] is True, "return_percent": percent if number else None}
         return replace(call, prob_positive=float(value["prob_positive"]), probe_answer=json.dumps(said, sort_keys=True))
 
     async def expected(self, survey: Survey) -> list[Expected]:

@@ -135,10 +135,12 @@ def test_without_experience_the_news_stay_and_it_is_said(tmp_path: Path) -> None
     ("said", "right"),
     [
         ({"company": "沧汐储能股份有限公司", "code": "991101", "date": "2020-09-24"}, {"named", "coded", "dated", "month", "year"}),
-        ({"company": " 沧汐储能 ", "code": "SH991101", "date": "2020年9月"}, {"named", "month", "year"}),
+        ({"company": " 沧汐储能 ", "code": "SH991101", "date": "2020年9月"}, {"named", "coded", "month", "year"}),
         ({"company": "公司A", "code": "991101.SH", "date": "2020/9/23"}, {"coded", "month", "year"}),
         ({"company": None, "code": None, "date": "2020"}, {"year"}),
         ({"company": "", "code": "CODE-A", "date": "[day T]"}, set()),
+        ({"company": 12, "code": 991101, "date": 2020}, {"coded", "year"}),
+        ({"code": "1991101"}, set()),
         ({}, set()),
     ],
 )  # fmt: skip
@@ -146,6 +148,14 @@ def test_recognition_is_an_exact_match(said: dict[str, str | None], right: set[s
     case = next(c for c in CASES if c.catalyst_id == "sample_991101.SH_2020-09-24")
     found = identified(case, said)
     assert {key for key in ("named", "coded", "dated", "month", "year") if found[key]} == right
+
+
+@pytest.mark.parametrize("percent", ["3%", True, None, [1]])
+def test_a_return_that_is_no_number_is_none(percent: object, tmp_path: Path) -> None:
+    config = configured("method=probe/recall", "memory=online")
+    gateway = RecordingGateway(value={**ANSWERS, "return_percent": percent})
+    (found,) = forecasts_of(config, BENCH, tmp_path, [CASES[0].catalyst_id], gateway).values()
+    assert json.loads(found.probe_answer or "") == {"recalled": True, "return_percent": None}
 
 
 def test_a_benchmark_that_names_stocks_by_code_has_no_name_to_recognise() -> None:
