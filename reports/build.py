@@ -134,7 +134,7 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
         "report": report,
         "heading": HEADING,
         "label": report.data["label"],
-        "facts": _facts(report.scores),
+        "facts": [*_facts(report.scores), *probe_tables.facts(report.data["probe_cells"])],
         "sections": page.sections(report.tables, report.figures),
         "captions": page.CAPTIONS,
         "said": page.by_topic(report.data["summary"]),

@@ -54,6 +54,11 @@ def narrative(f: Findings) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
+def facts(rows: Rows) -> list[tuple[str, str]]:
+    """Counts for the head of the page; none without probes."""
+    return [("probe cells", f"{len(rows):,}")] if rows else []
+
+
 def _verdicts(f: Findings, rows: Rows) -> Table:
     return Table(
         "probes",
