@@ -378,6 +378,7 @@ class CellRun:
                 "memory": config.memory,
                 "embedder": config.embedder.name,
                 "seed": config.run.seed,
+                "cutoff": config.backbone.cutoff.isoformat() if config.backbone.cutoff else None,
                 "rehearsal": config.backbone.rehearsal or any(row["rehearsal"] for row in rows),
                 "uses_llm": self.spec.method.uses_llm,
                 "status": result.status,

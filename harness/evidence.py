@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -18,7 +18,7 @@ from typing import overload
 
 from harness.clock import Stamp, published_by, resolved_before, retrievable_at
 from harness.errors import GateError
-from harness.records import CaseSet, Catalyst, Corpus, Document, ResolvedCase, Source
+from harness.records import CaseSet, Catalyst, Corpus, Document, ResolvedCase, Source, Stock
 
 
 class Gate(StrEnum):
@@ -183,6 +183,11 @@ class EvidenceView:
     def of(self, stock_id: str) -> EvidenceView:
         """The same decision time, another stock."""
         return EvidenceView(self.index, stock_id, self.decision, self.gate)
+
+    @property
+    def stocks(self) -> Mapping[str, Stock]:
+        """All securities of the benchmark: names and codes, nothing that happened."""
+        return self.index.stocks
 
     def industry(self, stock_id: str) -> str | None:
         """Industry of ``stock_id``, None where the benchmark has none."""

@@ -134,6 +134,8 @@ class BenchmarkIndex:
 def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
     """The forecasts of a run in order of decision time: the first ``run.limit`` catalysts, each ``run.epochs`` times.
 
+    A probe chooses its sample first, whatever the limit.
+
     Catalysts inside the deadband are never scored, so they are not asked. A training leaves out cases without a focal
     document, and is limited by its learner's ``train_limit``; one that is fed records forecasts nothing.
     """
@@ -143,7 +145,8 @@ def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
         return []
     if spec.kind == "memories":
         return [(case, 0) for case in taught(BenchmarkIndex.of(benchmark), spec.method)]
-    return [(case, epoch) for case in asked[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
+    chosen = spec.method.chosen(asked, spec.config.run.seed)
+    return [(case, epoch) for case in chosen[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
 
 
 def taught(index: BenchmarkIndex, method: Method) -> list[Catalyst]:

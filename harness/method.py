@@ -162,6 +162,10 @@ class Method(Protocol):
         """Hash of the forecast instruction it uses; None without a prompt."""
         ...
 
+    def chosen(self, cases: Sequence[Catalyst], seed: int) -> Sequence[Catalyst]:
+        """Those of ``cases`` that it is run on, in the same order: all but for a probe, which asks a sample drawn by ``seed``."""
+        ...
+
     async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
         """Answer one catalyst. An unusable reply is a Forecast with that status, never an exception."""
         ...

@@ -37,6 +37,9 @@ class Status(StrEnum):
 
 _FINAL = frozenset({Status.OK, Status.INVALID, Status.TRUNCATED, Status.REFUSED})
 
+PROBE_PREFIX = "probe_"
+"""How the names of probes begin: methods that ask what a backbone knows without evidence. Their rows are no forecasts of a table."""
+
 POSITIVE = "positive"
 NEGATIVE = "negative"
 DROPPED = "dropped"
@@ -158,7 +161,7 @@ class Forecast:
     """What a method answers for one catalyst.
 
     ``prob_positive`` is P(return > 0) in [0, 1], None unless ``status`` is ok. ``shown`` lists every record that
-    entered the final prompt.
+    entered the final prompt. ``probe_answer`` is what a probe asked besides, or did to the input, as JSON text.
     """
 
     status: Status
@@ -172,6 +175,7 @@ class Forecast:
     system_fingerprint: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    probe_answer: str | None = None
 
 
 @dataclass(slots=True)
@@ -260,6 +264,7 @@ FORECAST_SCHEMA = pa.schema(
         ("total_prompt_tokens", _I), ("total_completion_tokens", _I), ("cached_tokens", _I), ("reasoning_tokens", _I),
         ("cost_usd", _F), ("latency_s", _F), ("prompt_sha256", _S), ("reply_sha256", _S), ("model_returned", _S),
         ("system_fingerprint", _S), ("max_evidence_time", _UTC), ("rehearsal", _B),
+        ("probe_answer", _S),
     ]
 )  # fmt: skip
 

@@ -78,6 +78,7 @@ def forecast_row(
         "model_returned": forecast.model_returned,
         "system_fingerprint": forecast.system_fingerprint,
         "max_evidence_time": max(known, default=None),
+        "probe_answer": forecast.probe_answer,
         "rehearsal": config.backbone.rehearsal or forecast.system_fingerprint == REHEARSAL_FINGERPRINT,
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +43,10 @@ class BaseMethod(BaseModel):
 
     def instruction_sha256(self) -> str | None:
         return None
+
+    def chosen(self, cases: Sequence[Catalyst], seed: int) -> Sequence[Catalyst]:
+        """All of them."""
+        return cases
 
     async def expected(self, survey: Survey) -> list[Expected] | None:
         """None: an estimate of a method that does not say what it asks would be a guess."""

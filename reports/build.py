@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, labels, page, render
+from reports import contents, figures, labels, page, probe_figures, probe_tables, probes, render
 from reports.cautions import cautions
 from reports.conventions import CONVENTIONS
 from reports.data import as_json
@@ -51,14 +51,27 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     Raises:
         DataError: files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
     """
-    f = find(load(run_dirs), reference or REFERENCE)
-    warnings = cautions(f)
-    title = labels.titled(HEADING, f.scores)
-    data = as_json(f, title, warnings)
-    data["summary"] = [asdict(sentence) for sentence in narrative(data)]
-    viewer = build_viewer(run_dirs, labels.display_names(f.scores))
+    loaded, probe_cells = probes.apart(load(run_dirs))
+    f = find(loaded, reference or REFERENCE)
+    probed = probes.find(loaded.cells, f.scores, probe_cells)
+    warnings = (*cautions(f), *probed.warnings)
+    title = labels.titled(HEADING, probed.every)
+    data = as_json(f, title, warnings) | probes.as_json(probed) | {"label": labels.label(probed.every)}
+    told = narrative(data)
+    if not f.scores and probed.scores:
+        told = tuple(s for s in told if s.topic == "label")  # the rest would speak of no cell
+    data["summary"] = [asdict(sentence) for sentence in (*told, *probe_tables.narrative(probed))]
+    viewer = build_viewer(run_dirs, labels.display_names(probed.every))
     data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}
-    report = Report(out, title, f.scores, contents.tables(f, data), figures.pictures(f, data), warnings, data)
+    report = Report(
+        out,
+        title,
+        f.scores,
+        (*contents.tables(f, data), *probe_tables.tables(probed, data)),
+        (*figures.pictures(f, data), *probe_figures.pictures(probed, data)),
+        warnings,
+        data,
+    )
     try:
         _write(report, viewer, _reproducibility(f.loaded))
     except OSError as error:
@@ -107,11 +120,13 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
     for table in report.tables:
         for suffix, text in (("csv", table.to_csv()), ("md", table.to_markdown()), ("tex", table.to_latex())):
             _text(report.out / "tables" / f"{table.name}.{suffix}", text)
-    if all(table.name != contents.LEDGER for table in report.tables):
-        for suffix in ("csv", "md", "tex"):
-            (report.out / "tables" / f"{contents.LEDGER}.{suffix}").unlink(missing_ok=True)
+    written = {table.name for table in report.tables}
+    for name in (contents.LEDGER, *probe_tables.NAMES):
+        if name not in written:
+            for suffix in ("csv", "md", "tex"):
+                (report.out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)
     drawn = {picture.name for picture in report.figures}
-    for name in figures.NAMES:  # none of an earlier report may stay behind
+    for name in (*figures.NAMES, *probe_figures.NAMES):  # none of an earlier report may stay behind
         if name not in drawn:
             for suffix in ("svg", "png"):
                 (report.out / "figures" / f"{name}.{suffix}").unlink(missing_ok=True)
@@ -122,7 +137,7 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
         "report": report,
         "heading": HEADING,
         "label": report.data["label"],
-        "facts": _facts(report.scores, len(report.data["unbegun"])),
+        "facts": [*_facts(report.scores, len(report.data["unbegun"])), *probe_tables.facts(report.data["probe_cells"])],
         "sections": page.sections(report.tables, report.figures),
         "captions": page.CAPTIONS,
         "said": page.by_topic(report.data["summary"]),

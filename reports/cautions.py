@@ -28,7 +28,7 @@ def cautions(f: Findings) -> tuple[str, ...]:
         f"{c.published.table}, {c.published.method} with {c.published.backbone} on {c.published.benchmark}: {c.published.note}."
         for c in {c.published: c for c in f.comparisons if c.published.note}.values()
     ]
-    return (*found, *f.warnings, "ndp is empty: it belongs to the name-date probe, which was not run.")
+    return (*found, *f.warnings)
 
 
 def _missing_files(loaded: Loaded) -> list[str]:

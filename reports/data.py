@@ -35,7 +35,6 @@ def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
         ],
         "audit": audited(f),
         "time_gate": _gates(f),
-        "ndp": [],
         "published": _published(f),
         "ledger": [{"run": number, **found} for number, found in enumerate(f.loaded.ledgers, 1) if found],
         "unbegun": list(f.loaded.unbegun),

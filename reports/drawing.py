@@ -28,6 +28,7 @@ _CJK = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "WenQuanY
 _METHODS = {
     "tiem": ("#D55E00", "*"), "zero_shot": ("#000000", "o"), "cot": ("#5D5D5D", "s"), "vanilla_rag": ("#0072B2", "o"),
     "memgpt": ("#009E73", "s"), "mem0": ("#009E73", "D"), "a_mem": ("#00573F", "^"), "hipporag": ("#56B4E9", "v"),
+    "probe_nd": ("#009E73", "v"), "probe_full": ("#000000", "D"), "probe_recall": ("#CC79A7", "^"),
     "graphrag": ("#CC79A7", "P"), "lightrag": ("#8B3A6B", "X"), "hypergraphrag": ("#E69F00", "D"),
 }  # fmt: skip
 _FREE = tuple((colour, mark) for mark in "<>hpdH" for colour in COLOURS)

@@ -22,6 +22,8 @@ OPTIONAL = (
     "seed", "memory", "embedder", "stock", "decision_day", "fwd_ret", "direction", "n_calls", "prompt_tokens", "completion_tokens",
     "total_prompt_tokens", "total_completion_tokens", "cost_usd", "prompt_sha256",
 )  # fmt: skip
+OF_PROBES = ("probe_answer",)
+"""Columns that only probes fill: forecasts without them lack nothing."""
 EVIDENCE = ("catalyst_id", "epoch", "kind", "verdict")
 CALLS = ("epoch", "request_sha256", "prompt_tokens", "completion_tokens", "cost_usd")
 _NEVER_NULL = ("cell", "method", "backbone", "benchmark", "epoch", "gate", "catalyst_id", "status", "rehearsal")
@@ -38,7 +40,7 @@ class Cell:
     """One cell as read from disk.
 
     Attributes:
-        rows: the columns ``REQUIRED`` and ``OPTIONAL``, sorted by (catalyst_id, epoch). Empty lists if the cell has no forecasts.
+        rows: the columns ``REQUIRED``, ``OPTIONAL`` and ``OF_PROBES``, sorted by (catalyst_id, epoch). Empty lists if the cell has no forecasts.
         meta: ``cell.json``, or None where the file is missing.
         evidence: the columns ``EVIDENCE``, or None where the file is missing.
         calls: the columns ``CALLS``, or None where the file is missing.
@@ -134,7 +136,9 @@ def _read_cell(folder: Path) -> Cell | None:
     """The cell in ``folder``; None if there is nothing to name it by."""
     meta = read_json(folder / "cell.json", CELL_JSON)
     path = folder / "forecasts.parquet"
-    rows, absent = _read_forecasts(path) if path.exists() else ({name: [] for name in (*REQUIRED, *OPTIONAL)}, ())
+    rows, absent = (
+        _read_forecasts(path) if path.exists() else ({name: [] for name in (*REQUIRED, *OPTIONAL, *OF_PROBES)}, ())
+    )
     source: dict[str, Any] = {name: values[0] for name, values in rows.items() if values} or dict(
         meta or (_from_name(folder.name) if path.exists() else {})
     )
@@ -172,10 +176,13 @@ def _from_name(name: str) -> dict[str, str]:
 
 
 def _read_forecasts(path: Path) -> tuple[Columns, tuple[str, ...]]:
-    columns = read_parquet(path, FORECAST_SCHEMA, REQUIRED, OPTIONAL)
+    columns = read_parquet(path, FORECAST_SCHEMA, REQUIRED, (*OPTIONAL, *OF_PROBES))
     absent = tuple(name for name in OPTIONAL if name not in columns)
     size = len(columns["cell"])
-    full: dict[str, list[Any]] = {**columns, **{name: [None] * size for name in absent}}
+    full: dict[str, list[Any]] = {
+        **columns,
+        **{name: [None] * size for name in (*absent, *OF_PROBES) if name not in columns},
+    }
     _check(path, full)
     order = sorted(range(size), key=lambda i: (full["catalyst_id"][i], full["epoch"][i]))
     return {name: [values[i] for i in order] for name, values in full.items()}, absent

@@ -34,7 +34,7 @@ PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("consistency", "Agreement", "Agreement between backbones", ("consistency", "figure8")),
     ("calibration", "Cost", "Calibration, tokens and cost", ("calibration", "efficiency", "figure7", "ledger")),
     ("finance", "Finance", "Finance view", ("finance",)),
-    ("ndp", "Names and dates", "Name and date probe", ("ndp", "figure5")),
+    ("probes", "Probes", "Probes: what the backbone knows without evidence", ("probe", "ndp", "figure5", "cutoff")),
     ("published", "Published", "Beside the published figures", ("published",)),
     ("time_gate", "Time gate", "The time gate", ("time_gate",)),
     ("audit", "Audit", "Audit of the evidence", ("audit",)),
@@ -42,7 +42,8 @@ PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 )
 """(id, short, title, how names of tables and figures begin that belong there), in the order of the page."""
 CAPTIONS = {
-    "accuracy_forest": "Dot: accuracy. Line: 95 % Wilson interval. Upright tick: base rate, the accuracy of always answering positive. Dotted line: 50 %."
+    "accuracy_forest": "Dot: accuracy. Line: 95 % Wilson interval. Upright tick: base rate, the accuracy of always answering positive. Dotted line: 50 %.",
+    "figure5_name_date": "Line: 95 % interval by decision day. Upright tick: base rate, the share of rises. Dotted line: 50 %, or no difference.",
 }
 """How to read a figure, by its name; others say it in themselves."""
 MORE = ("more", "More", "More tables and figures")
@@ -53,6 +54,7 @@ TOPICS = {
     "coverage": "Coverage",
     "audit": "Evidence",
     "cost": "Cost",
+    "probes": "Memory",
 }
 
 

@@ -9,27 +9,37 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from reports.build import Report
+from reports.tables import Table
 
+OF_PROBES = ("benchmark", "backbone", "probe", "n", "value", "p_holm", "verdict")
 COLUMNS = ("benchmark", "backbone", "method", "n", "coverage", "acc", "mcc", "f1_macro", "notes")
 """What is shown; the intervals of MCC and macro F1 are left to the report."""
 
 
 def terminal_table(report: Report, console: Console | None = None) -> None:
-    """Print the results table and the number of warnings; columns are never cut, whatever the width of the console."""
+    """Print the results table, that of the probes, and the number of warnings; columns are never cut, whatever the width."""
     out = console or Console()
-    table = next(table for table in report.tables if table.name == "results")
+    by_name = {table.name: table for table in report.tables}
+    if by_name["results"].rows or "probes" not in by_name:
+        _print(out, by_name["results"], COLUMNS, "acc")
+    if "probes" in by_name:
+        _print(out, by_name["probes"], OF_PROBES, "value")
+    if report.warnings:
+        out.print(Text(f"{len(report.warnings)} warnings in the report."), soft_wrap=True)
+    out.print(Text(f"Report: {report.out / 'report.html'}"), soft_wrap=True)
+
+
+def _print(out: Console, table: Table, keys: tuple[str, ...], with_interval: str) -> None:
+    """``keys`` of ``table``, the interval of one of them beside it."""
     grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    shown = [(i, column) for i, column in enumerate(table.visible) if column.key in COLUMNS]
+    shown = [(i, column) for i, column in enumerate(table.visible) if column.key in keys]
     for _, column in shown:
         grid.add_column(Text(column.header), justify="left" if column.kind == "text" else "right", no_wrap=True)
     for row in table.shown():
-        texts = (f"{row[i].text} {row[i].ci if column.key == 'acc' else ''}".strip() for i, column in shown)
+        texts = (f"{row[i].text} {row[i].ci if column.key == with_interval else ''}".strip() for i, column in shown)
         grid.add_row(*map(Text, texts))
     needed = Measurement.get(out, out.options.update(width=10_000), grid).maximum
     out.print(Text(table.caption), soft_wrap=True)
     before, out.width = out.width, max(out.width, needed)
     out.print(grid)
     out.width = before
-    if report.warnings:
-        out.print(Text(f"{len(report.warnings)} warnings in the report."), soft_wrap=True)
-    out.print(Text(f"Report: {report.out / 'report.html'}"), soft_wrap=True)

@@ -92,6 +92,8 @@ class Endpoint(BaseModel):
         batch_size: requests a batch at most.
         batch_wait_s: a batch leaves when no request has come for so long.
         batch_poll_s: seconds between two looks at a batch.
+        cutoff: last day of what the model was trained on, as its maker declares it; None where that is not known. Says nothing
+            to the model: the report holds accuracy before it against accuracy after it.
         rehearsal: start the offline rehearsal server for this backbone; ``latency`` and ``fault`` are its options.
     """
 
@@ -128,6 +130,7 @@ class Endpoint(BaseModel):
     batch_poll_s: float = Field(default=30.0, gt=0)
 
     prices: Prices = Prices()
+    cutoff: date | None = None
 
     embedding_model: str | None = None
     embedding_dimensions: int | None = Field(default=None, ge=1)
