@@ -11,8 +11,8 @@ import pytest
 
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
+from harness.local import RehearsingGateway
 from harness.records import Status
-from tests.support import RehearsingGateway
 
 
 class Faithful(RehearsingGateway):

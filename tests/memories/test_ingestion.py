@@ -18,6 +18,7 @@ from harness.errors import CallFailed, HarnessError
 from harness.gateway.result import Stopped
 from harness.ingestion import fed_records
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec
+from harness.local import LocalMemory
 from harness.memory import Change, MemoryLog, State
 from harness.memory_actor import MemoryActor
 from harness.method import FedRecord, Tools
@@ -26,7 +27,7 @@ from harness.records import Document, ResolvedCase
 from harness.store import CellStore
 from methods.record_memory import RecordMemory
 from tests.memories.world import with_documents
-from tests.support import LocalMemory, benchmark_of, config_of
+from tests.support import benchmark_of, config_of
 
 CONFIG = config_of("method=mem0", "memory=online")
 SAMPLE = benchmark_of(config_of("benchmark=sample"))
