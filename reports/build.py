@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, labels, render
+from reports import contents, figures, hunt, labels, render
 from reports.audit import Tally, audit
 from reports.conventions import CONVENTIONS
 from reports.gates import GateRow, gate_rows
@@ -70,7 +70,10 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     gates = gate_rows(loaded.cells, scores)
     warnings = _warnings(loaded, scores, compared, comparisons, tallies, gates, reference or REFERENCE)
     title = labels.titled(HEADING, scores)
-    tables = contents.tables(scores, compared, comparisons, tallies, gates, loaded.ledgers)
+    tables = (
+        *contents.tables(scores, compared, comparisons, tallies, gates, loaded.ledgers),
+        *hunt.tables(run_dirs),
+    )
     pictures = tuple(picture for picture in (figures.forest(scores),) if picture)
     data = _data(title, scores, compared, comparisons, tallies, gates, warnings, loaded.manifests)
     report = Report(out, title, scores, tables, pictures, warnings, data)

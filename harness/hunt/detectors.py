@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from harness.hunt.canaries import Kind
@@ -37,6 +38,11 @@ class Hunt:
     def base(self) -> Trace:
         return self.traces[World(Change.NOTHING)]
 
+    def decision(self, world: World) -> datetime:
+        """T of the case that ``world`` is about."""
+        cases = self.benchmark.evaluation.catalysts
+        return next(c.time.instant for c in cases if c.catalyst_id == world.case)
+
     def of(self, change: Change) -> dict[World, Trace]:
         """The traces of the worlds of one kind."""
         return {world: trace for world, trace in self.traces.items() if world.change is change}
@@ -57,9 +63,10 @@ def _untestable(why: str) -> Finding:
 
 @dataclass(frozen=True)
 class Detector:
-    """A kind of leak and how it is looked for."""
+    """A kind of leak and how it is looked for. ``short`` is its name where there is little room."""
 
     name: str
+    short: str
     sees: str
     blind_to: str
     judge: Callable[[Hunt], Finding]
@@ -113,6 +120,10 @@ def _one_by_one(*changes: Change) -> Callable[[Hunt], Finding]:
             if finding is not None:
                 return finding
             total += same
+            since = hunt.decision(world)
+            witness = operations_differ(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
+            if witness is not None:
+                return Finding(Verdict.FAIL, f"the memory as of {since} depends on it ({world.change})", witness)
         return Finding(Verdict.PASS, f"{total} of {total} forecasts the same ({_sent(hunt)})")
 
     return judge
@@ -221,6 +232,7 @@ def _experience_labels(hunt: Hunt) -> Finding:
 DETECTORS: tuple[Detector, ...] = (
     Detector(
         "truncation",
+        "trunc",
         "anything after T (documents, undated ones, outcomes not known yet) that shapes what is asked or answered at T: the future is "
         "deleted from files and memory, everything is built anew, the forecast must be the same to the byte",
         "what is known at T by the files' own stamps but was not in truth; later records that happen to change nothing in these cases; "
@@ -229,12 +241,14 @@ DETECTORS: tuple[Detector, ...] = (
     ),
     Detector(
         "future perturbation",
+        "pert",
         "the content of later texts: they are shuffled between documents or scrambled, their number and stamps stay",
         "leaks of the number, the stamps or the stocks of later documents (truncation sees those)",
         _one_by_one(Change.SHUFFLED, Change.CORRUPTED),
     ),
     Detector(
         "canaries",
+        "canary",
         "a late, undated, wrongly stamped or foreign-zone document in any prompt, embedding request, memory operation or artefact file, "
         "even where it changes no forecast",
         "texts that are used but not copied (a count, a vector, a paraphrase that drops the canary's word); documents of other stocks",
@@ -242,12 +256,14 @@ DETECTORS: tuple[Detector, ...] = (
     ),
     Detector(
         "evaluation labels",
+        "eval",
         "the outcome of an asked case, or of another one, in a prompt, an answer or a memory: all labels are turned round",
         "outcomes that stand in the texts themselves, and what the model remembers of them",
         _evaluation_labels,
     ),
     Detector(
         "experience labels",
+        "exper",
         "a past outcome used before it was known: labels from one moment on are turned round, everything before it must be the same and "
         "something after it must follow the labels",
         "whether a gain of the memory vanishes with wrong labels: that needs a real model; the rehearsal endpoint has no gain to lose",
@@ -255,24 +271,28 @@ DETECTORS: tuple[Detector, ...] = (
     ),
     Detector(
         "frozen clock",
+        "clock",
         "today's date and time in a prompt, an answer or a memory: the same run on another day",
         "a clock read in another process or by the endpoint",
         _all_at_once(Change.CLOCK),
     ),
     Detector(
         "row order",
+        "rows",
         "the order of rows in the files: documents, securities and outcomes are shuffled",
         "the order of catalysts, which loaders fix",
         _all_at_once(Change.ROWS),
     ),
     Detector(
         "workers",
+        "work",
         "state that one forecast leaves for another: one at a time in order against many at once, last first, replies out of order",
         "state kept outside the process; races that this order of events does not meet",
         _many,
     ),
     Detector(
         "near-duplicates",
+        "dupl",
         "later copies and near-copies of documents visible at T that displace or multiply them",
         "copies between T and the last decision; texts that say the same in other words",
         _twins,

@@ -132,9 +132,13 @@ def as_json(found: Sequence[tuple[Hunt, dict[str, Finding]]]) -> dict[str, Any]:
 
 
 def _print(found: Sequence[tuple[Hunt, dict[str, Finding]]], console: Console) -> None:
-    table = Table(title="Leak hunt (pass: what was planted showed nowhere; n.t.: not testable here)")
-    for header in ("method", "benchmark", *(d.name for d in DETECTORS)):
-        table.add_column(header)
+    table = Table(
+        box=None,
+        title="Leak hunt. pass: what was planted showed nowhere; n.t.: not testable here",
+        title_justify="left",
+    )
+    for header in ("method", "benchmark", *(d.short for d in DETECTORS)):
+        table.add_column(header, no_wrap=True)
     for h, findings in found:
         config = h.subject.spec.config
         table.add_row(config.method.name, config.benchmark.name, *(MARKS[f.verdict] for f in findings.values()))

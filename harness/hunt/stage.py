@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -119,7 +120,11 @@ def experience_since(benchmark: Benchmark) -> datetime:
 
 
 def run_world(subject: Subject, benchmark: Benchmark, world: World) -> Trace:
-    """Run ``subject`` in ``world``, made of the hunted ``benchmark``, from nothing."""
+    """Run ``subject`` in ``world``, made of the hunted ``benchmark``, from nothing.
+
+    What the method object kept of an earlier run stays behind: each run has a copy of its own.
+    """
+    subject = copy.deepcopy(subject)
     canaries = None
     only = None
     if world.case is not None:
