@@ -13,7 +13,8 @@ from rich.table import Table
 
 from harness.config import build
 from harness.errors import ConfigError
-from harness.hunt.detectors import DETECTORS, Finding, Hunt, Verdict, judged
+from harness.hunt.detectors import DETECTORS, judged
+from harness.hunt.judges import Finding, Hunt, Verdict
 from harness.hunt.stage import Subject, World, run_world, worlds_of
 from harness.hunt.trace import Trace
 from harness.hunt.worlds import hunted
