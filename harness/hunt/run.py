@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
@@ -39,12 +40,11 @@ def hunt(jobs: Sequence[Job], directory: RunDirectory, console: Console, say: Sa
         _refuse_calls(job)
     started = time.monotonic()
     cluster = jobs[0].spec.config.cluster
-    if not ray.is_initialized():
-        start_ray(cluster.address, cluster.object_store_mb)
-    try:
+    with ExitStack() as exit:
+        if not ray.is_initialized():
+            start_ray(cluster.address, cluster.object_store_mb)
+            exit.callback(ray.shutdown)
         found = _joined(jobs, say)
-    finally:
-        ray.shutdown()
     write_json(directory.path / FILE, as_json(found))
     _print(found, console)
     say(

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.clock import Stamp
-from harness.gateway.request import ChatRequest
+from harness.gateway.request import ChatRequest, canonical_json
 from harness.gateway.result import Completion
 from harness.gateway.settings import Endpoint
 from harness.hunt.canaries import Canary, found_in
@@ -82,7 +82,9 @@ class Journal:
 
     def chat(self, request: ChatRequest) -> str:
         """Take down ``request``; its text."""
-        text = "\n\n".join(f"<{m['role']}>\n{m.get('content', '')}{m.get('arguments', '')}" for m in request.messages)
+        said = [f"<{m['role']}>\n{m.get('content', '')}{m.get('arguments', '')}" for m in request.messages]
+        asked_for = [canonical_json(part) for part in (request.schema, request.tools) if part]
+        text = "\n\n".join([*said, *asked_for])
         errand = _errand.get()
         self.sent[request.stage] += 1
         if errand is not None and errand.kind == "forecast" and request.stage == "forecast":
