@@ -56,15 +56,21 @@ def operations_differ(one: Iterable[Operation], other: Iterable[Operation], worl
 
 
 def _lines(mine: str | None, its: str | None) -> tuple[str | None, str | None]:
-    """The first pair of lines that differ, cut to where they do."""
+    """The first line that only one text has, of each; where both have the same lines, the first that are not in the same place."""
     if mine is None or its is None:
         return _start(mine), _start(its)
-    pairs = zip_longest(mine.splitlines(), its.splitlines())
-    a, b = next(((x, y) for x, y in pairs if x != y), (mine, its))
-    start = next((i for i, (x, y) in enumerate(zip(a or "", b or "", strict=False)) if x != y), 0)
-    start = max(0, start - SHOWN // 2)
-    return (None if a is None else _start(a[start:])), (None if b is None else _start(b[start:]))
+    a, b = mine.splitlines(), its.splitlines()
+    only = next((x for x in a if x not in b), None), next((y for y in b if y not in a), None)
+    if only == (None, None):
+        only = next(((x, y) for x, y in zip_longest(a, b) if x != y), (mine, its))
+    start = max(0, _common(*only) - SHOWN // 2)
+    return _start(only[0], start), _start(only[1], start)
 
 
-def _start(text: str | None) -> str | None:
-    return None if text is None else text.strip()[:SHOWN]
+def _common(a: str | None, b: str | None) -> int:
+    """How many characters two lines begin with alike."""
+    return next((i for i, (x, y) in enumerate(zip(a or "", b or "", strict=False)) if x != y), 0)
+
+
+def _start(text: str | None, start: int = 0) -> str | None:
+    return None if text is None else text[start:].strip()[:SHOWN]

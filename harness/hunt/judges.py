@@ -6,14 +6,14 @@ PASS means that what was planted showed nowhere in this hunt; it never means tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from harness.hunt.canaries import Kind
 from harness.hunt.comparing import Witness, difference, operations_differ
 from harness.hunt.stage import Change, Subject, World, evaluation_since, experience_since
-from harness.hunt.trace import Asked, Trace
+from harness.hunt.trace import Asked, Operation, Trace
 from harness.records import Benchmark
 
 Judge = Callable[["Hunt"], "Finding"]
@@ -63,25 +63,46 @@ def untestable(why: str) -> Finding:
     return Finding(Verdict.NOT_TESTABLE, why)
 
 
-def _compared(hunt: Hunt, world: World, names: Iterable[Asked]) -> tuple[int, Finding | None]:
-    """How many forecasts of the hunted benchmark are the same in ``world``, and the finding against the first that is not."""
-    trace, same = hunt.traces[world], 0
-    said = f"{world.change} at {world.case}" if world.case else str(world.change)
-    if trace.failure is not None:
-        return 0, Finding(
-            Verdict.FAIL,
-            f"with {said} the method fails: {trace.failure}",
-            Witness("all", said, "run", None, trace.failure),
-        )
-    for asked in names:
-        other = trace.asked.get(asked.name)
-        if not asked.final and (other is None or not other.final):
-            continue  # it fails in both: nothing was asked that could differ
-        witness = difference(asked, other, said)
+@dataclass
+class Compared:
+    """Forecasts of the hunted benchmark held against those of other worlds: how many are the same, and the differences."""
+
+    same: int = 0
+    witnesses: list[Witness] = field(default_factory=list)
+
+    def take(self, hunt: Hunt, world: World, asked: Iterable[Asked]) -> Compared:
+        """Add the comparison of ``asked`` with ``world``."""
+        trace = hunt.traces[world]
+        said = f"{world.change} at {world.case}" if world.case else str(world.change)
+        if trace.failure is not None:
+            self.witnesses.append(Witness("all", said, "run", None, trace.failure))
+            return self
+        for one in asked:
+            other = trace.asked.get(one.name)
+            if not one.final and (other is None or not other.final):
+                continue  # it fails in both: nothing was asked that could differ
+            witness = difference(one, other, said)
+            if witness is None:
+                self.same += 1
+            else:
+                self.witnesses.append(witness)
+        return self
+
+    def log(self, one: Iterable[Operation], other: Iterable[Operation], world: str) -> None:
+        """Add the comparison of two logs of a memory."""
+        witness = operations_differ(one, other, world)
         if witness is not None:
-            return same, Finding(Verdict.FAIL, f"the forecast of {asked.name} depends on it ({said})", witness)
-        same += 1
-    return same, None
+            self.witnesses.append(witness)
+
+    def finding(self, hunt: Hunt, passed: str | None = None) -> Finding:
+        """FAIL with the first witness, or PASS with what was the same."""
+        total = self.same + len(self.witnesses)
+        if self.witnesses:
+            first = self.witnesses[0]
+            return Finding(
+                Verdict.FAIL, f"{len(self.witnesses)} of {total} comparisons differ; the first: {first.world}", first
+            )
+        return Finding(Verdict.PASS, passed or f"{self.same} of {self.same} forecasts the same ({_sent(hunt)})")
 
 
 def _evaluated(hunt: Hunt) -> list[Asked]:
@@ -95,17 +116,12 @@ def one_by_one(*changes: Change) -> Judge:
         found = [world for change in changes for world in hunt.of(change)]
         if not found:
             return untestable("nothing in the benchmark is later than the decisions")
-        total = 0
+        compared = Compared()
         for world in found:
-            same, finding = _compared(hunt, world, [a for a in _evaluated(hunt) if a.name == world.case])
-            if finding is not None:
-                return finding
-            total += same
+            compared.take(hunt, world, [a for a in _evaluated(hunt) if a.name == world.case])
             since = hunt.decision(world)
-            witness = operations_differ(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
-            if witness is not None:
-                return Finding(Verdict.FAIL, f"the memory as of {since} depends on it ({world.change})", witness)
-        return Finding(Verdict.PASS, f"{total} of {total} forecasts the same ({_sent(hunt)})")
+            compared.log(hunt.base.before(since), hunt.traces[world].before(since), f"{world.change} at {world.case}")
+        return compared.finding(hunt)
 
     return judge
 
@@ -115,13 +131,10 @@ def all_at_once(change: Change) -> Judge:
 
     def judge(hunt: Hunt) -> Finding:
         world = World(change)
-        same, finding = _compared(hunt, world, hunt.base.asked.values())
-        if finding is not None:
-            return finding
-        witness = operations_differ(hunt.base.operations, hunt.traces[world].operations, str(change))
-        if witness is not None and change is not Change.TWINS:  # copies are records of a memory too, later ones
-            return Finding(Verdict.FAIL, f"the memory depends on it ({change})", witness)
-        return Finding(Verdict.PASS, f"{same} of {same} forecasts the same ({_sent(hunt)})")
+        compared = Compared().take(hunt, world, hunt.base.asked.values())
+        if change is not Change.TWINS:  # copies are records of a memory too, later ones
+            compared.log(hunt.base.operations, hunt.traces[world].operations, str(change))
+        return compared.finding(hunt)
 
     return judge
 
@@ -176,13 +189,10 @@ def canaries(hunt: Hunt) -> Finding:
 def evaluation_labels(hunt: Hunt) -> Finding:
     """Labels of the evaluation set shape nothing, or, where they are learned from, nothing before they were known."""
     since, world = evaluation_since(hunt.subject, hunt.benchmark), World(Change.EVALUATION)
-    same, finding = _compared(hunt, world, [a for a in hunt.base.asked.values() if since is None or a.at <= since])
-    if finding is not None:
-        return finding
-    witness = operations_differ(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
-    if witness is not None:
-        return Finding(Verdict.FAIL, "the memory holds an outcome of the evaluation set", witness)
-    return Finding(Verdict.PASS, f"{same} of {same} forecasts the same ({_sent(hunt)})")
+    asked = [a for a in hunt.base.asked.values() if since is None or a.at <= since]
+    compared = Compared().take(hunt, world, asked)
+    compared.log(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
+    return compared.finding(hunt)
 
 
 def experience_labels(hunt: Hunt) -> Finding:
@@ -191,25 +201,22 @@ def experience_labels(hunt: Hunt) -> Finding:
         return untestable("the benchmark has no experience")
     since, world = experience_since(hunt.benchmark), World(Change.EXPERIENCE)
     base, turned = hunt.base, hunt.traces[world]
-    before = base.before(since)
-    early = [a for a in base.asked.values() if a.at <= since]
-    same, finding = _compared(hunt, world, early)
-    if finding is not None:
-        return finding
-    witness = operations_differ(before, turned.before(since), str(world.change))
-    if witness is not None:
-        return Finding(Verdict.FAIL, "the memory holds an outcome before it was known", witness)
+    early, learned_early = [a for a in base.asked.values() if a.at <= since], base.before(since)
+    compared = Compared().take(hunt, world, early)
+    compared.log(learned_early, turned.before(since), str(world.change))
+    if compared.witnesses:
+        return compared.finding(hunt)
     late = [a for a in base.asked.values() if a.at > since]
     moved = sum(difference(a, turned.asked.get(a.name), "") is not None for a in late)
     learned = operations_differ(base.operations, turned.operations, "") is not None
     if not moved and not learned:
         return untestable("past outcomes reach neither a prompt, nor an answer, nor a memory")
-    if not early and not before:
+    if not early and not learned_early:
         return untestable(
-            "every past outcome was known before the first forecast, and no memory was trained on them in order"
+            "all past outcomes were known before the first forecast, and no memory was trained on them in order"
         )
-    return Finding(
-        Verdict.PASS,
-        f"{same} forecasts and {len(before)} operations before {since:%Y-%m-%d} the same; after it "
+    return compared.finding(
+        hunt,
+        f"{len(early)} forecasts and {len(learned_early)} operations before {since:%Y-%m-%d} the same; after it "
         f"{moved} of {len(late)} forecasts{' and the memory' if learned else ''} follow the labels",
     )
