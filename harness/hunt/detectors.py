@@ -32,6 +32,14 @@ class Detector:
 
 DETECTORS: tuple[Detector, ...] = (
     Detector(
+        "repetition",
+        "again",
+        "a run that is not the same twice (chance without a seed, the order of a set): what the other detectors say of such a method "
+        "may be chance as well",
+        "what two runs happen to have in common",
+        judges.all_at_once(Change.AGAIN),
+    ),
+    Detector(
         "truncation",
         "trunc",
         "anything after T (documents, undated ones, outcomes not known yet) that shapes what is asked or answered at T: the future is "

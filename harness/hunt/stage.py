@@ -29,6 +29,7 @@ class Change(StrEnum):
     """In what a world differs from the hunted benchmark, or a run in it from the first."""
 
     NOTHING = "as it is"
+    AGAIN = "as it is, once more"
     CUT = "the future deleted"
     SHUFFLED = "later texts shuffled"
     CORRUPTED = "later texts corrupted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Literal
@@ -123,6 +124,13 @@ class KnowingAllPast(Asking):
 class LookingAtTheClock(Asking):
     async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
         return [f"today is {datetime.now():%Y-%m-%d %H:%M}"]
+
+
+class Rolling(Asking):
+    """Leaves something to chance, without a seed."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        return [f"lucky number {random.random()}"]
 
 
 class ReadingInFileOrder(Asking):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from harness.hunt.detectors import DETECTORS
-from harness.hunt.judges import Verdict
+from harness.hunt.judges import Finding, Verdict
 from harness.hunt.stage import Change, World, run_world
 from methods.base import BaseMethod
 from methods.naive import AlwaysPositive
@@ -18,6 +20,7 @@ PASS, FAIL, NOT_TESTABLE = Verdict
 ONLINE = ("memory=online",)
 
 PLANTED: list[tuple[type[BaseMethod], set[str], tuple[str, ...]]] = [
+    (leaky.Rolling, {"repetition"}, ()),
     (leaky.FilteringAfterwards, {"truncation", "future perturbation", "canaries"}, ()),
     (leaky.EmbeddingAhead, {"canaries"}, ()),
     (leaky.ShowingUndated, {"canaries"}, ()),
@@ -34,9 +37,15 @@ PLANTED: list[tuple[type[BaseMethod], set[str], tuple[str, ...]]] = [
 """A leaking method, the detectors that are meant for its leak, and overrides."""
 
 
+@cache
+def findings(method: type[BaseMethod], overrides: tuple[str, ...] = ()) -> Mapping[str, Finding]:
+    """What the detectors say of a planted leak, computed once."""
+    return hunted(method(name="leaky"), *overrides)
+
+
 @pytest.mark.parametrize(("method", "meant", "overrides"), PLANTED, ids=lambda v: getattr(v, "__name__", ""))
 def test_a_planted_leak_is_caught(method: type[BaseMethod], meant: set[str], overrides: tuple[str, ...]) -> None:
-    found = hunted(method(name="leaky"), *overrides)
+    found = findings(method, overrides)
     assert {name for name, finding in found.items() if finding.verdict is FAIL} >= meant, found
     for name in meant:
         assert found[name].witness is not None
@@ -61,12 +70,12 @@ def test_a_leak_that_shows_in_one_detector_alone() -> None:
     """Nothing else must fail for a method whose only fault is this one, or a table of verdicts would say nothing."""
     for method, meant, overrides in PLANTED:
         if meant & {"frozen clock", "row order", "evaluation labels"} or method is leaky.EmbeddingAhead:
-            found = hunted(method(name="leaky"), *overrides)
+            found = findings(method, overrides)
             assert {name for name, f in found.items() if f.verdict is FAIL} == meant, method
 
 
 def test_the_witness_of_a_prompt_quotes_both_lines() -> None:
-    witness = hunted(leaky.KnowingTheEnd(name="leaky"))["evaluation labels"].witness
+    witness = findings(leaky.KnowingTheEnd)["evaluation labels"].witness
     assert witness is not None
     assert witness.catalyst == "e10"
     assert witness.place == "request (forecast)"
@@ -74,7 +83,7 @@ def test_the_witness_of_a_prompt_quotes_both_lines() -> None:
 
 
 def test_the_witness_of_a_canary_says_which_and_where() -> None:
-    finding = hunted(leaky.ShowingUndated(name="leaky"))["canaries"]
+    finding = findings(leaky.ShowingUndated)["canaries"]
     assert finding.witness is not None
     assert "undated" in finding.witness.world or "malformed" in finding.witness.world
     assert finding.witness.place == "forecast request (forecast)"
