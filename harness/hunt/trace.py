@@ -83,7 +83,7 @@ def traced(
     """Run ``job`` in this process and take down everything that leaves.
 
     Args:
-        job: the cell, its benchmark and the training of its memory; ``staged`` makes it for a world.
+        job: the cell, its benchmark and the training of its memory; ``harness.hunt.stage.Subject.on`` makes it for a world.
         scratch: empty directory.
         only: ask no other catalysts (a run that learns asks all).
         canaries: what to look for.
@@ -101,12 +101,14 @@ def traced(
 
         return embed
 
+    ended, failure = None, None
+    watched_job = _under_watch(job, journal, at_once)
     try:
-        (ended,) = asyncio.run(
-            run_here([_under_watch(job, journal, at_once)], scratch, only=only, chat=chat, watch=watch)
-        )
+        (ended,) = asyncio.run(run_here([watched_job], scratch, only=only, chat=chat, watch=watch))
+        if not ended.rows:
+            failure = f"no forecast was made: {ended.result.reason}"
     except HarnessError as error:
-        return Trace(_asked(journal, None), sent=dict(journal.sent), failure=str(error))
+        failure = str(error)
     operations = _operations(scratch, journal)
     _look_at_artefacts(scratch, journal)
     return Trace(
@@ -115,7 +117,7 @@ def traced(
         sightings=tuple(journal.sightings.values()),
         controls=frozenset(journal.controls),
         sent=dict(sorted(journal.sent.items())),
-        failure=None if ended.rows or job.spec.ingests else f"no forecast was made: {ended.result.reason}",
+        failure=failure,
     )
 
 
