@@ -102,6 +102,8 @@ class Compared:
             return Finding(
                 Verdict.FAIL, f"{len(self.witnesses)} of {total} comparisons differ; the first: {first.world}", first
             )
+        if not total and passed is None:
+            return untestable("no forecast could be compared")
         return Finding(Verdict.PASS, passed or f"{self.same} of {self.same} forecasts the same ({_sent(hunt)})")
 
 
