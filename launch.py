@@ -5,8 +5,8 @@
     python launch.py experiment=demo
 
 Hydra only composes: its task collects the configuration of a cell and returns. After Hydra is done all cells run together.
-run.mode=estimate says what it will cost, run.mode=check whether everything is there.
-Exit codes: 0 all cells complete; 1 a cell failed or is incomplete, or a check is not ok; 2 bad usage, configuration or data; 3 budget reached;
+run.mode=estimate says what it will cost, run.mode=check whether everything is there, run.mode=hunt (experiment=leak_hunt) what leaks.
+Exit codes: 0 all cells complete; 1 a cell failed or is incomplete, a check is not ok, or a leak was found; 2 bad usage, configuration or data; 3 budget reached;
 130 interrupted.
 """
 
@@ -103,6 +103,8 @@ def run(arguments: Sequence[str], console: Console) -> int:
     directory.lock()
     if mode == "check":
         return EXIT_OK if check(jobs, directory, lambda finding: say(console, str(finding))) else EXIT_INCOMPLETE
+    if mode == "hunt":
+        return hunt_leaks(jobs, directory, console)
     try:
         result = run_jobs(jobs, directory, console, arguments)
     except HarnessError as error:
@@ -123,6 +125,18 @@ def tell_estimate(jobs: Sequence[Job], directory: RunDirectory, console: Console
     write_estimate(found, directory.path)
     say(console, estimate_text(found))
     return EXIT_OK
+
+
+def hunt_leaks(jobs: Sequence[Job], directory: RunDirectory, console: Console) -> int:
+    """Hunt through the cells and write the report of it; the exit code says whether anything was found."""
+    from harness.hunt.run import hunt  # its worlds need what no other command does
+    from reports import hunt as page
+
+    clean = hunt(jobs, directory, console, lambda text: say(console, text))
+    if any((directory.path / "cells").iterdir()):
+        return EXIT_OK if make_report(directory, console) and clean else EXIT_INCOMPLETE
+    page.build(directory.path, directory.report)
+    return EXIT_OK if clean else EXIT_INCOMPLETE
 
 
 def make_report(directory: RunDirectory, console: Console) -> bool:

@@ -51,7 +51,7 @@ class RunSettings(_Strict):
 
     dir: str = Field(default="runs", min_length=1)
     limit: PositiveInt | None = None
-    mode: Literal["run", "estimate", "check"] = "run"
+    mode: Literal["run", "estimate", "check", "hunt"] = "run"
     seed: int = Field(default=0, ge=0)
     epochs: PositiveInt = 1
     budget_usd: float | None = Field(default=None, ge=0)
@@ -65,6 +65,20 @@ class ClusterSettings(_Strict):
     workers: PositiveInt = 2
     cells_per_worker: PositiveInt = 8
     object_store_mb: int = Field(default=256, ge=80)
+
+
+class HuntSettings(_Strict):
+    """How much of a benchmark ``run.mode=hunt`` goes through, dozens of times for every method.
+
+    Attributes:
+        catalysts: asked ones, spread evenly over the evaluation set.
+        experience: past cases kept, those known last: what memories are trained on.
+        documents: kept of the evaluated corpus at most, those of asked stocks first; None for all.
+    """
+
+    catalysts: PositiveInt = 8
+    experience: int = Field(default=24, ge=0)
+    documents: PositiveInt | None = None
 
 
 class CellConfig(_Strict):
@@ -82,6 +96,7 @@ class CellConfig(_Strict):
     feed: Literal["docs", "docs+cases"] = "docs+cases"
     context: ContextSettings = ContextSettings()
     run: RunSettings = RunSettings()
+    hunt: HuntSettings = HuntSettings()
 
 
 def validate(raw: Mapping[str, Any]) -> CellConfig:

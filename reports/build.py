@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, labels, page, probe_figures, probe_tables, probes, render
+from reports import contents, figures, hunt, labels, page, probe_figures, probe_tables, probes, render
 from reports.cautions import cautions
 from reports.conventions import CONVENTIONS
 from reports.data import as_json
@@ -67,7 +67,7 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
         out,
         title,
         f.scores,
-        (*contents.tables(f, data), *probe_tables.tables(probed, data)),
+        (*contents.tables(f, data), *probe_tables.tables(probed, data), *hunt.tables(run_dirs)),
         (*figures.pictures(f, data), *probe_figures.pictures(probed, data)),
         warnings,
         data,

@@ -38,6 +38,7 @@ PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("published", "Published", "Beside the published figures", ("published",)),
     ("time_gate", "Time gate", "The time gate", ("time_gate",)),
     ("audit", "Audit", "Audit of the evidence", ("audit",)),
+    ("leak_hunt", "Leak hunt", "Leak hunt", ("leak_hunt",)),
     ("cells", "Cells", "State of the cells", ("cells",)),
 )
 """(id, short, title, how names of tables and figures begin that belong there), in the order of the page."""

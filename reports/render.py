@@ -24,6 +24,11 @@ def markdown(context: dict[str, Any]) -> str:
     return _environment(autoescape=False).get_template("report.md.j2").render(context)
 
 
+def page(template: str, context: dict[str, Any]) -> str:
+    """A page of HTML that has a template of its own; every value escaped."""
+    return _environment(autoescape=True).get_template(template).render(context)
+
+
 def _environment(*, autoescape: bool) -> Environment:
     env = Environment(
         loader=PackageLoader("reports", "templates"),

@@ -19,6 +19,7 @@ from harness.clock import Stamp
 from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, training_benchmark
+from harness.local import LocalMemory
 from harness.memory import Change, CommitKey, State
 from harness.memory_actor import Applied, MemoryActor
 from harness.method import Context, Lesson, Tools
@@ -26,7 +27,7 @@ from harness.records import Benchmark, Call, Catalyst, Forecast, Status
 from harness.schedule import Chronology
 from harness.store import CellStore
 from methods.base import BaseMethod
-from tests.support import LocalMemory, benchmark_of, config_of
+from tests.support import benchmark_of, config_of
 
 CONFIG = config_of("method=always_positive", "memory=online")
 

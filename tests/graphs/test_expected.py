@@ -12,10 +12,11 @@ from harness.expected import Range
 from harness.gateway.request import ChatRequest, prepare
 from harness.gateway.result import Completion
 from harness.gateway.settings import Endpoint
+from harness.local import RehearsingGateway
 from harness.plan import make_jobs
 from harness.store import RunDirectory
 from harness.tokens import count_messages
-from tests.support import RehearsingGateway, benchmark_of, config_of, forecasts_of
+from tests.support import benchmark_of, config_of, forecasts_of
 
 METHODS = ("hipporag", "hipporag2", "graphrag", "lightrag", "hypergraphrag")
 

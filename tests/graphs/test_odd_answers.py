@@ -11,11 +11,12 @@ import pytest
 
 from harness.gateway.request import ChatRequest
 from harness.gateway.settings import Endpoint
+from harness.local import RehearsingGateway
 from harness.records import Forecast, Status
 from methods import graph_reading
 from methods.graphrag.index import KINDS as GRAPHRAG
 from methods.hipporag.openie import KINDS as HIPPORAG
-from tests.support import RehearsingGateway, benchmark_of, config_of, forecasts_of
+from tests.support import benchmark_of, config_of, forecasts_of
 
 METHODS = ("hipporag", "hipporag2", "graphrag", "lightrag", "hypergraphrag")
 KINDS: dict[str, Mapping[str, str]] = {

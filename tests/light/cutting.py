@@ -14,8 +14,9 @@ from harness.config import CellConfig
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
 from harness.gateway.settings import Endpoint
+from harness.local import RehearsingGateway
 from harness.records import Benchmark, CaseSet, Catalyst, Document, Forecast
-from tests.support import RehearsingGateway, benchmark_of, config_of, forecasts_of
+from tests.support import benchmark_of, config_of, forecasts_of
 
 
 def configured(method: str, benchmark: str, root: Path | None, *overrides: str) -> CellConfig:

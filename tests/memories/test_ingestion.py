@@ -21,6 +21,7 @@ from harness.gateway.cache import Payment, ReplyCache
 from harness.gateway.result import Stopped
 from harness.ingestion import fed_records
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Job
+from harness.local import LocalMemory
 from harness.memory import Change, MemoryLog, State
 from harness.memory_actor import MemoryActor, read_memory, write_memory
 from harness.method import FedRecord, Tools
@@ -29,7 +30,7 @@ from harness.records import DROPPED, Document, ResolvedCase
 from harness.store import CellStore, RunDirectory, write_json
 from methods.record_memory import RecordMemory
 from tests.memories.world import with_documents
-from tests.support import LocalMemory, benchmark_of, config_of
+from tests.support import benchmark_of, config_of
 
 CONFIG = config_of("method=mem0", "memory=online")
 SAMPLE = benchmark_of(config_of("benchmark=sample"))

@@ -12,9 +12,10 @@ import pytest
 from harness.cell import CellRun, Services, shared_objects
 from harness.config import build
 from harness.jobs import BenchmarkIndex, CellSpec
+from harness.local import RehearsingGateway
 from harness.store import CellStore
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
-from tests.support import RehearsingGateway, benchmark_of, config_of
+from tests.support import benchmark_of, config_of
 
 pytestmark = pytest.mark.perf
 DECISIONS = 10

@@ -143,9 +143,9 @@ def test_cost_of_the_strict_gate(data_root: Path, tmp_path: Path) -> None:
     from harness.cell import CellRun, Services, shared_objects
     from harness.config import build
     from harness.jobs import CellSpec
+    from harness.local import RehearsingGateway
     from harness.store import CellStore
     from harness.vectors import VectorsAtHand, VectorService, VectorStore
-    from tests.support import RehearsingGateway
 
     counted: dict[str, int] = {}
     for gate in ("strict", "paper"):
