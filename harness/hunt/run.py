@@ -10,7 +10,6 @@ from typing import Any
 
 import ray
 from rich.console import Console
-from rich.table import Table
 
 from harness.config import build
 from harness.errors import ConfigError
@@ -133,17 +132,16 @@ def as_json(found: Sequence[tuple[Hunt, dict[str, Finding]]]) -> dict[str, Any]:
 
 
 def _print(found: Sequence[tuple[Hunt, dict[str, Finding]]], console: Console) -> None:
-    table = Table(
-        box=None,
-        title="Leak hunt. pass: what was planted showed nowhere; n.t.: not testable here",
-        title_justify="left",
-    )
-    for header in ("method", "benchmark", *(d.short for d in DETECTORS)):
-        table.add_column(header, no_wrap=True)
+    rows = [["method", "benchmark", *(d.short for d in DETECTORS)]]
     for h, findings in found:
         config = h.subject.spec.config
-        table.add_row(config.method.name, config.benchmark.name, *(MARKS[f.verdict] for f in findings.values()))
-    console.print(table)
+        rows.append([config.method.name, config.benchmark.name, *(MARKS[f.verdict] for f in findings.values())])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    title = "Leak hunt. pass: what was planted showed nowhere; n.t.: not testable here"
+    console.print(
+        "\n".join([title, *lines]), markup=False, highlight=False, soft_wrap=True
+    )  # a table of Rich's would cut columns
     for h, findings in found:
         for name, finding in findings.items():
             if finding.verdict is Verdict.FAIL:
