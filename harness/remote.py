@@ -112,7 +112,7 @@ class Post:
             for number, _, _ in letters:
                 self._deliver(number, None, error)
             return
-        if self._collecting is None or self._collecting.done():
+        if self._collecting is None:
             self._collecting = asyncio.create_task(self._collect())
 
     async def _collect(self) -> None:
@@ -123,6 +123,8 @@ class Post:
         except HarnessError as error:
             for number in list(self._awaited):
                 self._deliver(number, None, error)
+        finally:
+            self._collecting = None  # a task knows its loop, which would keep itself, this and the actor alive
 
     def _deliver(self, number: int, value: Any, failure: Exception | None) -> None:
         answer = self._awaited.pop(number)

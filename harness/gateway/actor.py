@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from harness.gateway.settings import Endpoint
 from harness.gateway.shares import LEASE_S, NotRenewed, Shares, hold_share
 from harness.remote import Mailbox, unwrapped
 
+log = logging.getLogger(__name__)
 _MAX_CONCURRENCY = 1000
 """Remote calls at a time: a waiting ``collect`` for every process of the session, and a few others."""
 
@@ -72,7 +74,7 @@ class GatewayActor(Mailbox):
         from harness.gateway.core import Gateway  # the HTTP client is loaded where it is used, not by the driver
 
         limiter = Limiter.of([endpoint for endpoint, _ in backbones])
-        limiter.share(0.0)  # nothing leaves until ``hold_share`` has been told how much may
+        limiter.share(0.0)  # nothing leaves until ``join`` has been told how much may
         self._limiter, self._shares = limiter, shares
         self._caches = [ReplyCache(path) for _, path in backbones]
         self._gateways = [
@@ -80,14 +82,24 @@ class GatewayActor(Mailbox):
             for (endpoint, _), cache in zip(backbones, self._caches, strict=True)
         ]
 
-    async def hold_share(self) -> None:
-        """Share the limits with the gateways of other sessions on this cluster, as long as this one lives."""
+    async def join(self) -> None:
+        """Share the limits with the gateways of other sessions on this cluster from now on.
+
+        It returns at once: an actor that has a call to finish does not end with the last handle to it.
+        """
+        self._sharing = asyncio.create_task(self._hold_share())
+
+    async def _hold_share(self) -> None:
         endpoint = self._gateways[0].endpoint
         node = ray.get_runtime_context().get_node_id() if endpoint.loopback else ""
         place = hashlib.sha256(
             canonical_json([endpoint.base_url, endpoint.model, endpoint.api_key(), node]).encode()
         ).hexdigest()
-        await hold_share(self._limiter, Member(place, self._shares).renew, Clock())
+        try:
+            await hold_share(self._limiter, Member(place, self._shares).renew, Clock())
+        except Exception:  # a run must not wait for ever for a share that nobody gives out
+            log.exception("the limits of %s are not divided any more: this run takes all of them", endpoint.name)
+            self._limiter.share(1.0)
 
     async def complete(self, which: int, request: ChatRequest) -> Completion:
         return await self._gateways[which].complete(request)
@@ -106,8 +118,9 @@ class GatewayActor(Mailbox):
         await asyncio.gather(*(gateway.stop() for gateway in self._gateways))
 
     async def close(self) -> None:
-        """Stop, and leave every store as one whole file. Nothing can be asked afterwards."""
+        """Stop, give the share back, and leave every store as one whole file. Nothing can be asked afterwards."""
         await asyncio.gather(*(gateway.close() for gateway in self._gateways))
+        self._sharing.cancel()
         for cache in self._caches:
             cache.close()
 
@@ -135,7 +148,7 @@ def start_gateways(backbones: Sequence[tuple[Endpoint, Path]], budget: Purse | N
     handle = actor.options(num_cpus=0, max_concurrency=_MAX_CONCURRENCY, scheduling_strategy=node).remote(
         [(endpoint, str(path)) for endpoint, path in backbones], budget, cluster_shares()
     )
-    handle.hold_share.remote()
+    handle.join.remote()
     return [GatewayClient(endpoint, handle, which) for which, (endpoint, _) in enumerate(backbones)]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,25 @@ def test_actor(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> 
 
     asyncio.run(rest())
     assert [path.name for path in tmp_path.iterdir()] == ["replies.sqlite"], "a closed store is one whole file"
+
+
+def test_it_ends_with_the_last_handle(ray_session: Any, rehearsal: RehearsalServer, tmp_path: Path) -> None:
+    """A session on a cluster that goes on must leave no process behind."""
+    endpoint = Endpoint(name="ends", model="rehearsal", base_url=rehearsal.base_url)
+    clients = start_gateways([(endpoint, tmp_path / "replies.sqlite")])
+    name = clients[0].actor._actor_id.hex()
+    assert asyncio.run(clients[0].complete(ask("once"))).status is Status.OK
+
+    def state() -> str:
+        return str(ray._private.state.actors(name)["State"])
+
+    assert state() == "ALIVE"
+    clients.clear()
+    gc.collect()
+    end = time.monotonic() + 30
+    while state() != "DEAD" and time.monotonic() < end:
+        time.sleep(0.1)
+    assert state() == "DEAD"
 
 
 def test_a_missing_key_is_found_before_the_actor_starts(ray_session: Any, tmp_path: Path) -> None:
