@@ -10,50 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from harness.errors import HarnessError
 from harness.evidence import case_source
 from harness.gateway.result import Stopped
-from harness.jobs import BenchmarkIndex, CellSpec, taught
-from harness.learning import commit_key
+from harness.jobs import BenchmarkIndex, taught
+from harness.learning import CellWithMemory, commit_key
 from harness.memory import CommitKey
-from harness.memory_actor import Applied, MemoryClient
-from harness.method import FedRecord, Learner, Tools
+from harness.memory_actor import Applied
+from harness.method import FedRecord, Learner
 from harness.records import Call, Document, ResolvedCase, Status
-
-
-class IngestionProgress(Protocol):
-    """Where an ingestion stands."""
-
-    total: int
-    resumed: int
-    in_flight: int
-    frontier: datetime | None
-
-    def count(self, status: str) -> None: ...
-
-
-class IngestingCell(Protocol):
-    """What an ingestion needs of the run that it is a part of."""
-
-    @property
-    def spec(self) -> CellSpec: ...
-    @property
-    def progress(self) -> IngestionProgress: ...
-    @property
-    def ending(self) -> asyncio.Event: ...
-    @property
-    def index(self) -> BenchmarkIndex: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def memory(self) -> MemoryClient: ...
-    def tools(self, calls: list[Call]) -> Tools: ...
-    def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
-    def warn(self, text: str) -> None: ...
-    def fail(self, error: HarnessError) -> None: ...
-    def stop(self) -> None: ...
 
 
 def fed_records(
@@ -115,7 +82,7 @@ def _case(resolved: ResolvedCase, learner: Learner, evaluated: bool) -> FedRecor
 class Ingestion:
     """Feeds ``records``, in their order, to the memory of ``cell``; those on file are not fed again."""
 
-    def __init__(self, cell: IngestingCell, records: Sequence[FedRecord]) -> None:
+    def __init__(self, cell: CellWithMemory, records: Sequence[FedRecord]) -> None:
         learner = cell.spec.method.learner()
         if learner is None:
             raise ValueError(f"{cell.spec.name}: the method has no memory to fill")
@@ -149,12 +116,12 @@ class Ingestion:
 
     async def _propose(self, queue: Iterator[FedRecord]) -> None:
         for record in queue:
-            if self._cell.ending.is_set():
+            if self._cell.ending.begun:
                 return
             calls: list[Call] = []
             self._cell.progress.in_flight += 1
             try:
-                proposal = await self._learner.propose(record, self._cell.tools(calls))
+                proposal = await self._learner.propose(record, self._cell.contexts.tools(calls))
                 self._proposals[record.key.record_id].set_result(proposal)
             except HarnessError as error:
                 self._give_up(error)
@@ -171,7 +138,7 @@ class Ingestion:
 
     async def _commit_in_order(self, keys: Sequence[CommitKey]) -> int:
         done = 0
-        while done < len(keys) and not self._cell.ending.is_set():
+        while done < len(keys) and not self._cell.ending.begun:
             self._cell.progress.frontier = keys[done].valid_from
             window = self._ready(keys[done:])
             try:
@@ -207,6 +174,6 @@ class Ingestion:
     def _give_up(self, error: HarnessError) -> None:
         """End the run: no record can be skipped, for what comes after it would be learned by another memory."""
         if isinstance(error, Stopped):
-            self._cell.stop()
+            self._cell.ending.stop()
         else:
-            self._cell.fail(error)
+            self._cell.ending.fail(error)

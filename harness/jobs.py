@@ -1,8 +1,9 @@
-"""What is to be run: cells and the trainings they wait for, with the benchmark they run on."""
+"""What is to be run: cells and the trainings they wait for, with the benchmark they run on; how each is doing, how it ended."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, Literal
 from harness.config import CellConfig
 from harness.evidence import EvidenceIndex, ExperienceIndex, Gate
 from harness.method import Method
-from harness.records import DROPPED, Benchmark, CaseSet, Catalyst, Document
+from harness.records import DROPPED, Benchmark, Call, CaseSet, Catalyst, Document
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,39 @@ class CellResult:
     remedy: str | None = None
     budget: bool = False
     met: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Progress:
+    """Counts of one cell, read by the session while it runs. ``frontier`` and ``front`` are of runs that learn.
+
+    ``in_flight`` forecasts are under way: some of their calls are in the air, others wait for their turn.
+    ``cost_usd`` is None from the first call on whose cost is not known; ``backbone`` None for a method without calls.
+    """
+
+    total: int = 0
+    resumed: int = 0
+    in_flight: int = 0
+    done: Counter[str] = field(default_factory=Counter)
+    cost_usd: float | None = 0.0
+    state: str = "waiting"
+    backbone: str | None = None
+    frontier: datetime | None = None
+    front: int = 0
+
+    @property
+    def answered(self) -> int:
+        return self.resumed + sum(self.done.values())
+
+    def count(self, status: str) -> None:
+        """One more is done."""
+        self.done[str(status)] += 1
+
+    def pay(self, calls: Sequence[Call]) -> None:
+        """Add what ``calls`` have cost."""
+        for call in calls:
+            unknown = call.cost_usd is None or self.cost_usd is None
+            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
 
 
 @dataclass(frozen=True)

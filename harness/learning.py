@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import takewhile
 from typing import Any, Protocol
 
+from harness.contexts import Contexts
+from harness.ending import Ending
 from harness.errors import CallFailed, HarnessError
 from harness.gateway.result import Stopped
-from harness.jobs import BenchmarkIndex, CellSpec, taught
+from harness.jobs import BenchmarkIndex, CellSpec, Progress, taught
 from harness.memory import CommitKey
 from harness.memory_actor import Applied, MemoryClient, review_key
-from harness.method import Learner, Lesson, Tools
+from harness.method import Learner, Lesson
 from harness.records import Call, Catalyst, Forecast, ResolvedCase
 from harness.rows import Row, forecast_of
 from harness.schedule import Chronology, Step
@@ -26,37 +27,33 @@ _ENOUGH = (-1, "")
 """Taken from the queue of free forecasts: there will be no more. Before all others, for the run is to end at once."""
 
 
-class FrontProgress(Protocol):
-    """Where a learning run stands: the time before which all is learned, and how many forecasts are free or under way."""
-
-    in_flight: int
-    frontier: datetime | None
-    front: int
-
-
-class LearningCell(Protocol):
-    """What learning needs of the cell that it is a part of."""
+class CellWithMemory(Protocol):
+    """What a run that writes to its memory needs of the cell that it is a part of."""
 
     @property
     def spec(self) -> CellSpec: ...
     @property
-    def progress(self) -> FrontProgress: ...
+    def progress(self) -> Progress: ...
     @property
-    def ending(self) -> asyncio.Event: ...
+    def ending(self) -> Ending: ...
     @property
-    def index(self) -> BenchmarkIndex: ...
+    def contexts(self) -> Contexts: ...
     @property
     def width(self) -> int: ...
     @property
     def memory(self) -> MemoryClient: ...
+    def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
+
+
+class LearningCell(CellWithMemory, Protocol):
+    """What a run that learns from its own forecasts needs beyond that."""
+
+    @property
+    def index(self) -> BenchmarkIndex: ...
     async def prepare(self, case: Catalyst, index: BenchmarkIndex) -> None: ...
     async def recollect(self, case: Catalyst) -> Forecast | None: ...
     async def forecast(self, case: Catalyst, epoch: int) -> Forecast | None: ...
-    def tools(self, calls: list[Call]) -> Tools: ...
-    def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None: ...
     def give_up_on(self, rest: list[tuple[Catalyst, int]]) -> None: ...
-    def fail(self, error: HarnessError) -> None: ...
-    def stop(self) -> None: ...
 
 
 class Learning:
@@ -106,7 +103,7 @@ class Learning:
         ]
         try:
             await asyncio.gather(*workers)
-            if not self._cell.ending.is_set():
+            if not self._cell.ending.begun:
                 await others[0]
         finally:
             for task in (*others, *workers):
@@ -119,7 +116,7 @@ class Learning:
         return ResolvedCase(case, index.benchmark.evaluation.outcomes[name], index.focal(case))
 
     async def _work(self) -> None:
-        while self._left and not self._cell.ending.is_set():
+        while self._left and not self._cell.ending.begun:
             item = await self._free.get()
             if item == _ENOUGH:
                 return
@@ -137,7 +134,7 @@ class Learning:
         """Ahead of the frontier: what forecasts need and the memory has no part in, in the order in which others wait."""
         for resolved in ahead:
             name = resolved.case.catalyst_id
-            if self._cell.ending.is_set():
+            if self._cell.ending.begun:
                 return
             if name not in self._finished and name not in self._asked:
                 await self._cell.prepare(resolved.case, self._index[name])
@@ -152,18 +149,18 @@ class Learning:
             return False, None
         if not forecast.status.final:
             why = f"learning cannot go past {name}: {forecast.status} ({forecast.reason})"
-            self._cell.fail(CallFailed(str(forecast.status), why))
+            self._cell.ending.fail(CallFailed(str(forecast.status), why))
             return False, None
         if name in self._committed:
             return True, None
         calls: list[Call] = []
         try:
             lesson = Lesson(self._resolved[name], forecast)
-            return True, await self._learner.propose(lesson, self._cell.tools(calls))
+            return True, await self._learner.propose(lesson, self._cell.contexts.tools(calls))
         except Stopped:
-            self._cell.stop()
+            self._cell.ending.stop()
         except HarnessError as error:
-            self._cell.fail(error)
+            self._cell.ending.fail(error)
         finally:
             self._cell.record_calls(name, calls)
         return False, None
@@ -179,10 +176,10 @@ class Learning:
                 self._chronology.commit(await self._commit(burst))
                 self._release()
         except HarnessError as error:
-            self._cell.fail(error)
+            self._cell.ending.fail(error)
         except Exception as error:
             log.exception("%s: commit", self._cell.spec.name)
-            self._cell.fail(HarnessError(f"a bug in learning: {type(error).__name__}: {error}"))
+            self._cell.ending.fail(HarnessError(f"a bug in learning: {type(error).__name__}: {error}"))
             raise
 
     async def _commit(self, burst: Sequence[Step]) -> int:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.calls import Chat, Embedding
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
 from harness.clock import Stamp
 from harness.config import build
+from harness.contexts import Services, shared_objects
 from harness.errors import ConfigError, HarnessError
 from harness.evidence import Gate
 from harness.gateway.reply import read_reply

@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from harness.cell import Progress
 from harness.errors import HarnessError
 from harness.gateway.result import Stats
+from harness.jobs import Progress
 from harness.store import write_json
 
 PLAIN_SECONDS = 10.0

@@ -19,13 +19,12 @@ from typing import Any
 
 import ray
 
-from harness.cell import Progress
 from harness.config import ClusterSettings, digest
 from harness.errors import HarnessError
 from harness.gateway.actor import NAMESPACE, SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
-from harness.jobs import CellResult, Job, TrainedMemory
+from harness.jobs import CellResult, Job, Progress, TrainedMemory
 from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal

@@ -9,10 +9,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from harness.calls import no_embedder
-from harness.cell import CellRun, Progress, Services, shared_objects
+from harness.cell import CellRun
 from harness.config import digest
+from harness.contexts import Services, shared_objects
 from harness.gateway.client import GatewayClient
-from harness.jobs import BenchmarkIndex, CellResult, CellSpec
+from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Progress
 from harness.memory_actor import MemoryClient, start_memory
 from harness.method import Shared
 from harness.store import RunDirectory

@@ -13,8 +13,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from harness.calls import Chat
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
 from harness.config import CellConfig, build, validate
+from harness.contexts import Services, shared_objects
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
 from harness.jobs import BenchmarkIndex, CellSpec, Job, planned

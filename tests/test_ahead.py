@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 from harness.calls import no_embedder
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
+from harness.contexts import Services, shared_objects
 from harness.gateway.request import ChatRequest
 from harness.gateway.result import Completion
 from harness.jobs import BenchmarkIndex, CellSpec

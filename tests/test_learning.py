@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from harness.calls import no_embedder
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
 from harness.clock import Stamp
+from harness.contexts import Services, shared_objects
 from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, training_benchmark

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from harness import status as command
-from harness.cell import Progress
 from harness.errors import HarnessError
 from harness.gateway.result import Stats
+from harness.jobs import Progress
 from harness.progress import STATUS_FILE, Pace, ProgressDisplay, Snapshot, StatusFile, duration, summary
 from harness.records import Call
 from harness.store import RunDirectory

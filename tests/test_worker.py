@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from harness import worker as module
-from harness.cell import Progress
-from harness.jobs import CellResult, CellSpec
+from harness.jobs import CellResult, CellSpec, Progress
 from harness.worker import Worker
 from tests.support import config_of
 

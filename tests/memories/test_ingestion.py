@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from harness.calls import no_embedder
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
+from harness.contexts import Services, shared_objects
 from harness.errors import CallFailed, ConfigError, HarnessError
 from harness.estimate import estimate
 from harness.gateway.cache import Payment, ReplyCache

@@ -9,8 +9,9 @@ from statistics import median
 
 import pytest
 
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
 from harness.config import build
+from harness.contexts import Services, shared_objects
 from harness.jobs import BenchmarkIndex, CellSpec
 from harness.local import RehearsingGateway
 from harness.store import CellStore

@@ -140,8 +140,9 @@ def test_learning_the_whole_experience_split(ray_session: None, data_root: Path,
 
 def test_cost_of_the_strict_gate(data_root: Path, tmp_path: Path) -> None:
     """Distinct calls of the hypergraph as of every decision, against one build over the whole corpus."""
-    from harness.cell import CellRun, Services, shared_objects
+    from harness.cell import CellRun
     from harness.config import build
+    from harness.contexts import Services, shared_objects
     from harness.jobs import CellSpec
     from harness.local import RehearsingGateway
     from harness.store import CellStore

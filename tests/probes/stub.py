@@ -17,8 +17,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from harness.calls import no_embedder
-from harness.cell import CellRun, Services, shared_objects
+from harness.cell import CellRun
 from harness.config import CellConfig, build
+from harness.contexts import Services, shared_objects
 from harness.gateway.cache import ReplyCache
 from harness.gateway.core import Gateway
 from harness.gateway.settings import Endpoint
