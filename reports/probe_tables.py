@@ -7,12 +7,12 @@ from typing import Any
 
 from reports.columns import hidden
 from reports.labels import titled
-from reports.narrative import Sentence
 from reports.probe_effects import CHANGES
 from reports.probe_tests import FAIL, NOT_TESTABLE
 from reports.probes import Findings
 from reports.scores import Score
 from reports.tables import Column, Table
+from reports.wording import Sentence
 
 NAMES = ("probes", "probe_cells", "ndp", "probe_effects", "probe_identity", "probe_recall", "cutoff")
 """Names of all tables over probes; a report has those with something to show."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.records import NEGATIVE, POSITIVE, Status
+from harness.records import DROPPED, POSITIVE, Status
 from reports import measure
 from reports.answers import Answers, answers
 from reports.intervals import Interval
@@ -23,6 +23,7 @@ class Score:
         n: forecasts expected (catalysts x epochs) where cell.json says so, else rows.
         epochs: different epochs among the rows; 1 without rows.
         n_scored: rows with a label and an answer of the model, usable or not.
+        n_pending: rows whose outcome is not known yet.
         n_clusters: different catalysts among them, the sample size of ``acc_ci``, ``mcc_ci`` and ``f1_ci``.
         n_days, n_stocks: decision days and stocks among them; None where a row has none.
         acc_ci_day, mcc_ci_day, f1_ci_day: 95 % intervals with the decision day as the unit.
@@ -52,6 +53,7 @@ class Score:
     n: int
     epochs: int
     n_scored: int
+    n_pending: int
     n_clusters: int
     counts: Mapping[str, int]
     coverage: float | None
@@ -141,6 +143,7 @@ def score(cell: Cell, found: Answers | None = None) -> Score:
         n=n,
         epochs=len(set(rows["epoch"])) or 1,
         n_scored=scored.size,
+        n_pending=rows["label"].count(None),
         n_clusters=len({catalyst for catalyst, _ in scored.keys}),
         counts={status.value: counts[status] for status in Status if counts[status]},
         coverage=ok / n if n else None,
@@ -171,9 +174,11 @@ def _row_warnings(cell: Cell, meta: Mapping[str, Any], counts: Mapping[str, int]
     if infrastructure:
         listed = ", ".join(f"{count} {name}" for name, count in infrastructure.items())
         found.append(f"without an answer and not scored: {listed}; run the same command again to ask once more")
-    unlabelled = sum(label not in (POSITIVE, NEGATIVE) for label in cell.rows["label"])
-    if unlabelled:
-        found.append(f"{unlabelled} rows have no positive or negative label and are not scored")
+    pending, dropped = (cell.rows["label"].count(label) for label in (None, DROPPED))
+    if pending:
+        found.append(f"{pending} rows have no outcome yet and are not scored")
+    if dropped:
+        found.append(f"{dropped} rows lie inside the deadband and are not scored")
     said = zip(cell.rows["direction"], cell.rows["prob_positive"], cell.rows["status"], strict=True)
     contrary = sum(s == Status.OK and d is not None and (d == POSITIVE) != (p >= 0.5) for d, p, s in said)
     if contrary:

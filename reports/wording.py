@@ -1,12 +1,35 @@
-"""Words for numbers and cells, as the sentences of the first screen use them."""
+"""A sentence of the first screen, and the words for numbers and cells that it is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 NAMED_AT_MOST = 3
 """Cells or differences that a sentence names; the rest is counted."""
+
+Tone = Literal["plain", "good", "care"]
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One statement of the first screen.
+
+    Attributes:
+        topic: what it is about; sentences of one topic stand together.
+        text: what is read.
+        tone: ``care`` where the reader must not trust a figure before looking further.
+        numbers: every figure in ``text``, at full precision, by name.
+        see: id of the section that holds the rows behind it.
+    """
+
+    topic: str
+    text: str
+    tone: Tone = "plain"
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    see: str | None = None
 
 
 def names(cells: Sequence[Mapping[str, Any]]) -> str:

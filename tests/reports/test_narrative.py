@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reports import Report
-from reports.narrative import Sentence, narrative
+from reports.wording import Sentence, narrative
 
 Row = dict[str, Any]
 
@@ -14,14 +14,14 @@ def cell(method: str = "tiem", **more: Any) -> Row:
     return {
         "cell": method, "method": method, "backbone": "b", "benchmark": "d", "no_llm": False, "state": "complete", "n": 100,
         "counts": {"ok": 100}, "coverage": 1.0, "constant": False, "acc": 0.6, "acc_ci": (0.5, 0.7), "acc_ci_day": (0.48, 0.72),
-        "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "tokens_total": 1000.0,
+        "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "n_pending": 0, "positive_share": 0.5, "tokens_total": 1000.0,
         "cost_usd": 0.5,
     } | more  # fmt: skip
 
 
 def pair(b: str, **more: Any) -> Row:
     return {
-        "a": "tiem", "b": b, "backbone": "b", "benchmark": "d", "gate": "strict", "seed": 0, "n": 100, "diff": 0.1, "ci": (0.02, 0.18),
+        "a": "tiem", "b": b, "backbone": "b", "benchmark": "d", "gate": "strict", "seed": 0, "n": 100, "n_days": 20, "n_discordant": 30, "diff": 0.1, "ci": (0.02, 0.18),
         "significant": False, "p_holm": 0.2, "p_cluster_holm": 0.3, "mde": 0.12, "n_needed": 144,
     } | more  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_a_difference_is_named_with_its_interval() -> None:
 
 def test_one_that_passes_by_rows_alone_is_not_called_significant() -> None:
     (said,) = about("differences", report(pairs=[pair("cot", p_holm=0.01, p_cluster_holm=0.4)]))
-    assert "none of 1 difference" in said.text
+    assert "the difference between tiem and cot is not significant" in said.text
     assert "would pass by rows alone" in said.text
     assert said.tone == "care"
 
@@ -86,7 +86,38 @@ def test_families_that_differ_in_seed_are_told_apart() -> None:
 
 def test_nothing_to_compare_is_said() -> None:
     assert "no cell of tiem with a partner" in about("differences", report())[0].text
-    assert "no cell of tiem" in about("differences", report(pairs=[pair("cot", diff=None)]))[0].text
+    assert (
+        "no row is scored in both cells of any of 1 pair"
+        in about("differences", report(pairs=[pair("cot", diff=None)]))[0].text
+    )
+
+
+def test_a_pair_that_no_test_can_judge_is_not_called_undecided_by_one() -> None:
+    pairs = [
+        pair("cot", n_discordant=0, diff=0.0, mde=None),
+        pair("mem0", n_days=1, p_cluster_holm=None, mde=None),
+        pair("x"),
+    ]
+    made = report(pairs=pairs)
+    assert "the difference between tiem and x is not significant" in about("differences", made)[0].text
+    told = [said.text for said in about("undecided", made)]
+    assert "1 comparison cannot be told apart" in told[0]
+    assert "tiem and cot are right on the same rows throughout" in told[1]
+    assert "all shared rows of 1 comparison (mem0) fall on one decision day" in told[2]
+    assert not about("differences", report(pairs=pairs[:2])), (
+        "nothing was tested, so nothing is said to have failed a test"
+    )
+
+
+def test_outcomes_that_are_not_known_yet() -> None:
+    said = about("coverage", report(cells=[cell(n_pending=30)]))[-1]
+    assert said.text.startswith("30 forecasts of 1 cell are about outcomes that are not known yet")
+    assert said.numbers["pending"] == 30
+
+
+def test_a_difference_larger_than_any_is_not_given_as_one_to_look_for() -> None:
+    (said,) = about("undecided", report(pairs=[pair("cot", mde=1.4, n_needed=None)]))
+    assert "Not even methods that never agree" in said.text
 
 
 def test_coverage_that_is_not_clean() -> None:
@@ -100,7 +131,9 @@ def test_coverage_that_is_not_clean() -> None:
     assert "2 of 3 cells are below full coverage; the lowest is mem0 × b × d at 25.0 %" in below.text
     assert "99.9 %" in about("coverage", report(cells=[cell(coverage=0.9996)]))[0].text, "never rounded up to full"
     assert about("coverage", report())[0].tone == "good"
-    assert "the same answer to everything" in about("coverage", report(cells=[cell(constant=True)]))[-1].text
+    same = cell(constant=True, positive_share=1.0)
+    assert "the same answer to everything" in about("coverage", report(cells=[same]))[-1].text
+    assert "labels of one class only" in about("coverage", report(cells=[cell(constant=True)]))[-1].text
 
 
 def test_an_audit_that_is_not_clean() -> None:
@@ -130,6 +163,10 @@ def test_a_constant_answer_is_the_yardstick() -> None:
     assert said[0].text.startswith("1 of 2 cells with a model is more accurate than the better constant answer")
     assert "100 rows tell as much as 80 independent ones" in said[1].text
     assert about("constant", report(cells=[cell()]))[0].text.startswith("None of 1 cell")
+    (said,) = (s for s in about("constant", report(cells=[cell(acc_ci_day=None)])) if s.tone == "care")
+    assert "there is no interval over days (tiem × b × d)" in said.text
+    no_room = [s.text for s in about("constant", report(cells=[cell(base_rate=1.0, effective_n_day=None)]))]
+    assert not no_room, "nothing is more accurate than always"
 
 
 def test_an_empty_report_still_speaks() -> None:

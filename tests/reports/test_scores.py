@@ -28,7 +28,7 @@ def test_unusable_answers_are_wrong_and_infrastructure_is_not_scored(run: Path) 
     assert (s.n, s.n_scored, s.coverage) == (10, 5, 0.3)
     assert s.acc == pytest.approx(right / 5)
     assert s.state == "incomplete"
-    assert any("1 rows have no positive or negative label" in text for text in s.warnings)
+    assert any("1 rows lie inside the deadband" in text for text in s.warnings)
     assert any("1 budget, 1 bug, 1 provider, 1 rate_limited" in text for text in s.warnings)
 
 
