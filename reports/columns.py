@@ -21,8 +21,8 @@ def hidden(*keys: str) -> tuple[Column, ...]:
     return tuple(Column(key, key, shown=False) for key in keys)
 
 
-IDENTITY = hidden("cell", "gate", "memory", "embedder", "seed", "label")
-SETTING = hidden("gate", "seed", "memory", "embedder", "label")
+IDENTITY = hidden("cell", "gate", "memory", "embedder", "feed", "context", "seed", "label")
+SETTING = hidden("gate", "seed", "memory", "embedder", "feed", "context", "label")
 
 
 def cell_row(s: Score, names: Mapping[str, str]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def main(f: Findings) -> Table:
     for s in every:
         row = {
             "backbone": s.backbone, "method": names[s.cells[0]], "gate": s.setting.gate, "seed": s.setting.seed,
-            "memory": s.setting.memory, "embedder": s.setting.embedder, "label": label(s.scores),
+            "memory": s.setting.memory, "embedder": s.setting.embedder, "feed": s.setting.feed, "context": s.setting.context, "label": label(s.scores),
             "notes": tuple(dict.fromkeys(n for score in s.scores for n in score.notes if n != "MCC 0 by convention")),
         }  # fmt: skip
         for name, member in s.scored.items():

@@ -33,9 +33,17 @@ def gate_rows(cells: Sequence[Cell], scores: Sequence[Score]) -> list[GateRow]:
     """Groups of cells that were run under more than one gate, strict first."""
     groups: dict[tuple[object, ...], list[tuple[Cell, Score]]] = defaultdict(list)
     for cell, score in zip(cells, scores, strict=True):
-        groups[(cell.benchmark, cell.backbone, cell.method, cell.seed, cell.memory, cell.embedder)].append(
-            (cell, score)
+        same = (
+            cell.benchmark,
+            cell.backbone,
+            cell.method,
+            cell.seed,
+            cell.memory,
+            cell.embedder,
+            cell.feed,
+            cell.context,
         )
+        groups[same].append((cell, score))
     rows = []
     for key in sorted(groups, key=str):
         group = sorted(groups[key], key=lambda pair: _ORDER.get(pair[1].gate or "", 9))

@@ -50,7 +50,11 @@ def display_names(scores: Sequence[Score]) -> dict[str, str]:
         groups.setdefault((s.benchmark, s.backbone, s.method), []).append(s)
     names: dict[str, str] = {}
     for alike in groups.values():
-        varying = [key for key in ("gate", "memory", "embedder", "seed") if len({getattr(s, key) for s in alike}) > 1]
+        varying = [
+            key
+            for key in ("gate", "memory", "feed", "context", "embedder", "seed")
+            if len({getattr(s, key) for s in alike}) > 1
+        ]
         words = {s.cell: ", ".join(f"{key}={getattr(s, key)}" for key in varying) for s in alike}
         often = Counter(words.values())
         for s in alike:

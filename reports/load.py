@@ -40,6 +40,7 @@ class Cell:
     """One cell as read from disk.
 
     Attributes:
+        feed, context: what the memory is fed and how much of it is shown, where cell.json says so.
         rows: the columns ``REQUIRED``, ``OPTIONAL`` and ``OF_PROBES``, sorted by (catalyst_id, epoch). Empty lists if the cell has no forecasts.
         meta: ``cell.json``, or None where the file is missing.
         evidence: the columns ``EVIDENCE``, or None where the file is missing.
@@ -55,6 +56,8 @@ class Cell:
     seed: int | None
     memory: str | None
     embedder: str | None
+    feed: str | None
+    context: str | None
     rehearsal: bool
     rows: Columns
     meta: Mapping[str, Any] | None
@@ -149,6 +152,7 @@ def _read_cell(folder: Path) -> Cell | None:
             raise DataError(
                 f"{folder / 'cell.json'}: key {key!r} is missing. Run the cell again, or remove its folder."
             )
+    identity = (meta or {}).get("identity") or {}
     return Cell(
         cell=source["cell"],
         method=source["method"],
@@ -158,6 +162,8 @@ def _read_cell(folder: Path) -> Cell | None:
         seed=source.get("seed"),
         memory=source.get("memory"),
         embedder=source.get("embedder"),
+        feed=identity.get("feed"),
+        context=identity.get("context"),
         rehearsal=any(rows["rehearsal"]) or bool(source.get("rehearsal")),
         rows=rows,
         meta=meta,

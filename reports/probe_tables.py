@@ -100,7 +100,7 @@ def _cells(f: Findings, rows: Rows) -> Table:
             Column("tokens_final_mean", "Tokens", "int"),
             Column("cost_usd", "Cost US$", "usd"),
             Column("notes", "Notes"),
-            *hidden("cell", "gate", "memory", "embedder", "seed", "state", "label"),
+            *hidden("cell", "gate", "memory", "embedder", "feed", "context", "seed", "state", "label"),
         ),
         tuple(rows),
         "Acc: Wilson interval. All probes of one seed ask the same sample.",

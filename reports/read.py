@@ -33,6 +33,7 @@ CELL_JSON: Schema = {
         "seed": _INT,
         "rehearsal": {"type": ["boolean", "null"]},
         "n": {"type": ["integer", "null"], "minimum": 0},
+        "identity": {"type": ["object", "null"], "properties": {"feed": _TEXT, "context": _TEXT}},
         "counts": {"type": ["object", "null"], "additionalProperties": _COUNT},
         "warnings": _TEXTS,
     },

@@ -45,6 +45,8 @@ class Score:
     seed: int | None
     memory: str | None
     embedder: str | None
+    feed: str | None
+    context: str | None
     rehearsal: bool
     no_llm: bool
     state: str
@@ -135,7 +137,8 @@ def score(cell: Cell, found: Answers | None = None) -> Score:
         warnings.append("coverage is null: no forecast was expected")
     return Score(
         cell=cell.cell, method=cell.method, backbone=cell.backbone, benchmark=cell.benchmark, gate=cell.gate,
-        seed=cell.seed, memory=cell.memory, embedder=cell.embedder, rehearsal=cell.rehearsal,
+        seed=cell.seed, memory=cell.memory, embedder=cell.embedder, feed=cell.feed, context=cell.context,
+        rehearsal=cell.rehearsal,
         no_llm=measure.no_llm(cell),
         state=_state(meta, counts, n),
         reason=meta.get("reason"),

@@ -18,6 +18,8 @@ class Setting:
     seed: int | None
     memory: str | None
     embedder: str | None
+    feed: str | None
+    context: str | None
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def series(members: Iterable[Member]) -> tuple[list[Series], list[str]]:
     groups: dict[tuple[str, Setting, str], dict[str, list[Member]]] = {}
     for member in members:
         c = member.cell
-        key = (c.backbone, Setting(c.gate, c.seed, c.memory, c.embedder), c.method)
+        key = (c.backbone, Setting(c.gate, c.seed, c.memory, c.embedder, c.feed, c.context), c.method)
         groups.setdefault(key, {}).setdefault(c.benchmark, []).append(member)
     found, warnings = [], []
     for backbone, setting, method in sorted(groups, key=str):
@@ -72,7 +74,7 @@ def series(members: Iterable[Member]) -> tuple[list[Series], list[str]]:
             else:
                 names = ", ".join(member.cell.cell for member in alike)
                 warnings.append(
-                    f"{names}: same method, backbone, benchmark, gate, seed, memory and embedder, so none of them stands for its method "
+                    f"{names}: same method, backbone, benchmark, gate, seed, memory, embedder, feed and context, so none of them stands for its method "
                     "in shift, tokens, consistency and Table 1. Give the runs to compare one at a time."
                 )
         if alone:

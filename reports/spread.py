@@ -16,7 +16,7 @@ from reports.series import Member
 
 @dataclass(frozen=True)
 class Spread:
-    """Runs of one method, backbone, benchmark, gate, memory and embedder, on the catalysts scored in all of them.
+    """Runs of one method, backbone, benchmark, gate, memory, embedder, feed and context, on the catalysts scored in all of them.
 
     Attributes:
         runs: (seed, epoch) pairs; ``n`` catalysts in each.
@@ -35,6 +35,8 @@ class Spread:
     gate: str | None
     memory: str | None
     embedder: str | None
+    feed: str | None
+    context: str | None
     cells: tuple[str, ...]
     runs: int
     n: int
@@ -56,7 +58,7 @@ def spreads(members: Sequence[Member]) -> list[Spread]:
     groups: dict[tuple[str | None, ...], list[Member]] = defaultdict(list)
     for member in members:
         c = member.cell
-        groups[c.method, c.backbone, c.benchmark, c.gate, c.memory, c.embedder].append(member)
+        groups[c.method, c.backbone, c.benchmark, c.gate, c.memory, c.embedder, c.feed, c.context].append(member)
     found = (_spread(key, alike) for key, alike in groups.items())
     return [row for row in found if row is not None]
 
@@ -82,10 +84,10 @@ def _spread(key: tuple[str | None, ...], alike: Sequence[Member]) -> Spread | No
     of_catalyst = hits.mean(axis=0)
     alone, by_day = one_way(of_catalyst, np.arange(len(common))), None if days is None else one_way(of_catalyst, days)
     between, noise = _components(hits)
-    method, backbone, benchmark, gate, memory, embedder = key
+    method, backbone, benchmark, gate, memory, embedder, feed, context = key
     acc = hits.mean(axis=1)
     return Spread(
-        str(method), str(backbone), str(benchmark), gate, memory, embedder,
+        str(method), str(backbone), str(benchmark), gate, memory, embedder, feed, context,
         cells=tuple(dict.fromkeys(cell for cell, _ in runs)),
         runs=len(runs), n=len(common),
         acc_mean=float(acc.mean()), acc_min=float(acc.min()), acc_max=float(acc.max()), acc_sd_runs=_sd(acc),

@@ -106,6 +106,6 @@ async def _forecasts(
     found: dict[str, Forecast] = {}
     for case, epoch in planned(benchmark, spec):
         if only is None or case.catalyst_id in only:
-            found[case.catalyst_id] = await spec.method.forecast(case, run.context(case, epoch, [], []))
+            found[case.catalyst_id] = await spec.method.forecast(case, run.contexts.of(case, epoch, [], []))
     warnings += run.warnings
     return found

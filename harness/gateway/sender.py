@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from harness.gateway.cache import CacheError
 from harness.gateway.limits import GivenUp, Limiter, Need, Permit
 from harness.gateway.pace import Clock
+from harness.gateway.patience import Patience
 from harness.gateway.result import Stats, Stopped, Usage
 from harness.gateway.retry import AttemptFailed, Failure, Sending, given_up, named_limits, no_reply, retrying
 from harness.gateway.settings import Endpoint
@@ -37,6 +38,7 @@ class Sender:
         self.stats = Stats()
         self.limiter = limiter
         self.typical = Typical(endpoint.request_timeout)
+        self._patience = Patience(self.typical, endpoint.request_timeout)
         self._endpoint = endpoint
         self._clock = clock
         self._rng = rng
@@ -103,11 +105,13 @@ class Sender:
         started = self._clock.now()
         self.in_air.add(task)
         try:
-            value, reply = await self._before_deadline(purpose, sending, send)
-        except AttemptFailed as error:
+            value, reply = await self._patience.wait(purpose, sending.timeouts, send)
+        except (AttemptFailed, TimeoutError) as error:
             self.in_air.discard(task)
-            self._learn(error.failure, permit, sending)
-            raise
+            sending.timeouts += isinstance(error, TimeoutError)
+            failed = error if isinstance(error, AttemptFailed) else AttemptFailed(no_reply(self._endpoint))
+            self._learn(failed.failure, permit, sending)
+            raise failed from error
         finally:
             sending.latency_s = self._clock.now() - started
         # What follows only stores what was paid for, so the task counts as in the air until it ends.
@@ -118,23 +122,6 @@ class Sender:
         if usage.prompt_tokens is not None:
             self.limiter.correct(permit.need, Need(usage.prompt_tokens, usage.completion_tokens or 0))
         return value, reply
-
-    async def _before_deadline(self, purpose: str, sending: Sending, send: Send[T]) -> tuple[T, dict[str, Any]]:
-        """Send; the deadline tightens as soon as it is known what is usual, or early hangs would last the whole timeout."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        try:
-            async with asyncio.timeout(self.typical.deadline(purpose, sending.timeouts)) as timeout:
-
-                def tighten() -> None:
-                    if not timeout.expired():
-                        timeout.reschedule(max(loop.time(), started + self.typical.deadline(purpose, sending.timeouts)))
-
-                with self.typical.once_known(purpose, tighten):
-                    return await send()
-        except TimeoutError as error:
-            sending.timeouts += 1
-            raise AttemptFailed(no_reply(self._endpoint)) from error
 
     def _learn(self, failure: Failure, permit: Permit, sending: Sending) -> None:
         """Tell the limiter why an attempt failed; whether that was the fault of the request."""

@@ -40,7 +40,7 @@ def test_a_snapshot_and_a_question(data_root: Path, tmp_path: Path, method: str,
     async def run() -> None:
         for case in last:  # the first one pays for the extraction of all documents before it
             started = time.perf_counter()
-            await spec.method.forecast(case, cell.context(case, 0, [], []))
+            await spec.method.forecast(case, cell.contexts.of(case, 0, [], []))
             seconds.append(time.perf_counter() - started)
 
     asyncio.run(run())

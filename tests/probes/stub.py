@@ -128,7 +128,7 @@ async def _run(
 
 async def _row(work: CellRun, config: CellConfig, case: Any, epoch: int) -> Mapping[str, Any]:
     calls: list[Call] = []
-    forecast = await work.spec.method.forecast(case, work.context(case, epoch, calls, []))
+    forecast = await work.spec.method.forecast(case, work.contexts.of(case, epoch, calls, []))
     work._check_gate(case, forecast)
     outcome = work.index.benchmark.evaluation.outcomes[case.catalyst_id]
     return forecast_row(work.spec.name, config, case, outcome, epoch, forecast, calls)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reports import Report
-from reports.wording import Sentence, narrative
+from reports.narrative import narrative
+from reports.wording import Sentence
 
 Row = dict[str, Any]
 
