@@ -22,11 +22,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, help="where to write (default: RUN/report; needed for several runs)")
     parser.add_argument("--reference", help="method that the others are paired with (default: tiem)")
+    parser.add_argument(
+        "--audit",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        default=[],
+        help="audits of the data to show, written by python -m benchmarks audit NAME --json FILE",
+    )
     options = parser.parse_args(arguments)
     if options.out is None and len(options.runs) > 1:
         parser.error("several runs: say where to write with --out DIR")
     try:
-        report = build(options.runs, options.out or options.runs[0] / "report", reference=options.reference)
+        out = options.out or options.runs[0] / "report"
+        report = build(options.runs, out, reference=options.reference, audits=options.audit)
     except HarnessError as error:
         print(f"reports: {error}", file=sys.stderr)
         return 2

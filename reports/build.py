@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
-from reports import contents, figures, hunt, labels, page, probe_figures, probe_tables, probes, render
+from reports import contents, data_audit, figures, hunt, labels, page, probe_figures, probe_tables, probes, render
 from reports.cautions import cautions
 from reports.conventions import CONVENTIONS
 from reports.data import as_json
@@ -38,7 +38,7 @@ class Report:
     data: Mapping[str, Any]
 
 
-def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> Report:
+def build(run_dirs: list[Path], out: Path, *, reference: str | None = None, audits: Sequence[Path] = ()) -> Report:
     """Score every cell of ``run_dirs`` and write report.html, report.md, report.json, tables/ and figures/ to ``out``.
 
     The same Parquet files give the same bytes.
@@ -47,6 +47,7 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
         run_dirs: directories that hold cells/*/forecasts.parquet.
         out: directory to write to; made if missing, files of the same name replaced.
         reference: method that the others are paired with (default ``tiem``).
+        audits: audits of the data, written by ``python -m benchmarks audit NAME --json FILE``.
 
     Raises:
         DataError: files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
@@ -60,14 +61,22 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None) -> R
     told = narrative(data)
     if not f.scores and probed.scores:
         told = tuple(s for s in told if s.topic == "label")  # the rest would speak of no cell
-    data["summary"] = [asdict(sentence) for sentence in (*told, *probe_tables.narrative(probed))]
+    audited, hunts = data_audit.read(audits), hunt.read(run_dirs)
+    data |= {"data_audit": audited, "leak_hunt": hunts}
+    sentences = (*told, *data_audit.narrative(audited), *probe_tables.narrative(probed))
+    data["summary"] = [asdict(sentence) for sentence in sentences]
     viewer = build_viewer(run_dirs, labels.display_names(probed.every))
     data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}
     report = Report(
         out,
         title,
         f.scores,
-        (*contents.tables(f, data), *probe_tables.tables(probed, data), *hunt.tables(run_dirs)),
+        (
+            *contents.tables(f, data),
+            *data_audit.tables(audited),
+            *probe_tables.tables(probed, data),
+            *hunt.tables(hunts),
+        ),
         (*figures.pictures(f, data), *probe_figures.pictures(probed, data)),
         warnings,
         data,
@@ -121,7 +130,7 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
         for suffix, text in (("csv", table.to_csv()), ("md", table.to_markdown()), ("tex", table.to_latex())):
             _text(report.out / "tables" / f"{table.name}.{suffix}", text)
     written = {table.name for table in report.tables}
-    for name in (contents.LEDGER, *probe_tables.NAMES):
+    for name in (contents.LEDGER, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES):
         if name not in written:
             for suffix in ("csv", "md", "tex"):
                 (report.out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)

@@ -131,7 +131,7 @@ def spread(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(
         "spread",
         titled(
-            "Several runs: what running again changes, beside what the choice of catalysts leaves open", _of(f, rows)
+            "Several runs: what running again changes, beside what the choice of catalysts leaves open", f.behind(rows)
         ),
         (
             *WHO,
@@ -160,7 +160,7 @@ def returns(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
         "finance",
         titled(
             "Finance view, not tradable advice: daily rank correlation with returns, and a long-short mean",
-            _of(f, rows),
+            f.behind(rows),
         ),
         (
             *WHO,
@@ -201,9 +201,3 @@ def hindsight(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
         "It knows the outcomes of the day it answers, so nobody could have said it in time: with few catalysts a day it is high by itself. A "
         "method on a benchmark of few days that stays below it may have guessed the direction of the market and nothing else.",
     )
-
-
-def _of(f: Findings, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
-    """The scores behind ``rows`` of report.json."""
-    found = {cell for row in rows for cell in row.get("cells", (row.get("cell"),))}
-    return [s for s in f.scores if s.cell in found]

@@ -111,7 +111,7 @@ def shifted(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
     """The paper's Figure 6."""
     return Table(
         "shift",
-        titled("Shift: from the reference benchmarks to the others", _of(f, rows)),
+        titled("Shift: from the reference benchmarks to the others", f.behind(rows)),
         (
             Column("backbone", "Backbone"),
             Column("method", "Method"),
@@ -133,7 +133,7 @@ def efficiency(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
     """The paper's Figure 7, and what it leaves out."""
     return Table(
         "efficiency",
-        titled("Accuracy against tokens and dollars", _of(f, rows)),
+        titled("Accuracy against tokens and dollars", f.behind(rows)),
         (
             Column("backbone", "Backbone"),
             Column("method", "Method"),
@@ -161,7 +161,7 @@ def consistency(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
     """The paper's Figure 8."""
     return Table(
         "consistency",
-        titled("Agreement between backbones", _of(f, rows)),
+        titled("Agreement between backbones", f.behind(rows)),
         (
             Column("backbone_a", "Backbone a"),
             Column("backbone_b", "Backbone b"),
@@ -179,11 +179,6 @@ def consistency(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
         series_rows(rows, f.by_cell),
         "Agreement and κ: rows that both backbones answered in a usable way. Both right: all shared rows. macro: mean over benchmarks.",
     )
-
-
-def _of(f: Findings, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
-    cells = {cell for row in rows for cell in row["cells"]}
-    return [s for s in f.scores if s.cell in cells]
 
 
 def gated(scores: Sequence[Score], gates: Sequence[GateRow]) -> Table:
@@ -276,7 +271,7 @@ def audited(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
     )
     return Table(
         "audit",
-        titled("Audit of the evidence in prompts", _of(f, rows)),
+        titled("Audit of the evidence in prompts", f.behind(rows)),
         (
             Column("method", "Method"),
             Column("gate", "Gate"),

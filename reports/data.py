@@ -27,6 +27,7 @@ def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
         "shift": [_of_series(f, row) for row in f.shifts],
         "tokens": [_of_series(f, row) for row in f.tokens],
         "consistency": [_of_series(f, row) for row in f.agreements],
+        "reliability": [_of_series(f, row) for row in f.curves],
         "spread": [{**asdict(row), "label": _label(f, row.cells)} for row in f.spreads],
         "finance": [{**asdict(row), "label": _label(f, (row.cell,))} for row in f.finance],
         "hindsight": [

@@ -25,12 +25,13 @@ from reports.drawing import (
     heading,
     picture,
 )
+from reports.figures_calibration import RELIABILITY, reliability
 from reports.findings import Findings
 from reports.labels import backbone_name, display_names, titled
 from reports.scores import Score
 
 FOREST = "accuracy_forest"
-NAMES = (FOREST, *paper.NAMES)
+NAMES = (FOREST, RELIABILITY, *paper.NAMES)
 _BASE_RATE: dict[str, Any] = {"color": "#222222", "lw": 1.6, "solid_capstyle": "butt"}
 _EVEN: dict[str, Any] = {"color": "#555555", "lw": 1.3, "ls": (0, (1, 2))}
 _ROW, _ABOVE, _BELOW = 0.26, 0.38, 0.5  # inches: a cell, a panel's name over its rows, its axis under them
@@ -39,7 +40,9 @@ _TICK = 0.27  # half of a base-rate tick in rows: below 0.5, or the ticks of nei
 
 def pictures(f: Findings, data: Mapping[str, Any]) -> tuple[Picture, ...]:
     """Every figure with something to show; ``data`` is the content of report.json."""
-    return tuple(drawn for drawn in (forest(f.scores), *paper.pictures(f, data)) if drawn)
+    return tuple(
+        drawn for drawn in (forest(f.scores), reliability(f, data["reliability"]), *paper.pictures(f, data)) if drawn
+    )
 
 
 def forest(scores: Sequence[Score]) -> Picture | None:

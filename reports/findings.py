@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from reports.agreement import Agreement, agreements
 from reports.answers import answers
 from reports.audit import Tally, audit
+from reports.calibration import Curve, curves
 from reports.efficiency import Efficiency, efficiencies
 from reports.finance import Finance, finance
 from reports.gates import GateRow, gate_rows
@@ -36,6 +39,7 @@ class Findings:
     shifts: tuple[Shift, ...]
     tokens: tuple[Efficiency, ...]
     agreements: tuple[Agreement, ...]
+    curves: tuple[Curve, ...]
     spreads: tuple[Spread, ...]
     finance: tuple[Finance, ...]
     hindsight: tuple[Hindsight, ...]
@@ -44,6 +48,11 @@ class Findings:
     @cached_property
     def by_cell(self) -> dict[str, Score]:
         return {s.cell: s for s in self.scores}
+
+    def behind(self, rows: Sequence[Mapping[str, Any]]) -> list[Score]:
+        """The scores of the cells that ``rows`` of report.json are about."""
+        cells = {cell for row in rows for cell in row.get("cells", (row.get("cell"),))}
+        return [s for s in self.scores if s.cell in cells]
 
 
 def find(loaded: Loaded, reference: str) -> Findings:
@@ -68,6 +77,7 @@ def find(loaded: Loaded, reference: str) -> Findings:
         shifts=tuple(moved),
         tokens=tuple(tokens),
         agreements=tuple(agreed),
+        curves=tuple(curves(every)),
         spreads=tuple(spreads(members)),
         finance=tuple(returns),
         hindsight=tuple(hindsight(loaded.cells)),

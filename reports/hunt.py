@@ -16,6 +16,7 @@ from reports.read import read_json
 from reports.tables import Column, Table
 
 FILE = "leak_hunt.json"
+NAMES = ("leak_hunt", "leak_hunt_findings", "leak_hunt_detectors")
 HEADING = "Leak hunt"
 SAID = (
     "pass: what the detector plants showed nowhere. FAIL: it did. n. t.: not testable here, the second table says why. No detector says that "
@@ -75,13 +76,17 @@ SCHEMA = {
 """What the report uses of leak_hunt.json; other keys are free."""
 
 
-def tables(run_dirs: Sequence[Path]) -> tuple[Table, ...]:
-    """The tables of all hunts in ``run_dirs``; none where there was no hunt.
+def read(run_dirs: Sequence[Path]) -> list[Mapping[str, Any]]:
+    """The hunts in ``run_dirs``.
 
     Raises:
         DataError: a file that is no hunt's.
     """
-    hunts = [found for path in run_dirs if (found := read_json(path / FILE, SCHEMA)) is not None]
+    return [found for path in run_dirs if (found := read_json(path / FILE, SCHEMA)) is not None]
+
+
+def tables(hunts: Sequence[Mapping[str, Any]]) -> tuple[Table, ...]:
+    """The tables of all ``hunts``; none where nothing was hunted."""
     hunted = [one for found in hunts for one in found["hunted"]]
     if not hunted:
         return ()
@@ -163,7 +168,7 @@ def build(run_dir: Path, out: Path) -> None:
     Raises:
         DataError: there was no hunt in ``run_dir``, or ``out`` cannot be written.
     """
-    found = tables([run_dir])
+    found = tables(read([run_dir]))
     if not found:
         raise DataError(f"{run_dir / FILE}: missing; run python launch.py experiment=leak_hunt run.dir={run_dir}")
     try:

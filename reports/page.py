@@ -32,18 +32,25 @@ PLACES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("ablation", "Ablation", "Ablation", ("ablation",)),
     ("shift", "Shift", "Reference and shift benchmarks", ("shift", "figure6")),
     ("consistency", "Agreement", "Agreement between backbones", ("consistency", "figure8")),
-    ("calibration", "Cost", "Calibration, tokens and cost", ("calibration", "efficiency", "figure7", "ledger")),
+    (
+        "calibration",
+        "Cost",
+        "Calibration, tokens and cost",
+        ("calibration", "reliability", "efficiency", "figure7", "ledger"),
+    ),
     ("finance", "Finance", "Finance view", ("finance",)),
     ("probes", "Probes", "Probes: what the backbone knows without evidence", ("probe", "ndp", "figure5", "cutoff")),
     ("published", "Published", "Beside the published figures", ("published",)),
     ("time_gate", "Time gate", "The time gate", ("time_gate",)),
     ("audit", "Audit", "Audit of the evidence", ("audit",)),
+    ("data_audit", "Data", "Audit of the data", ("data_",)),
     ("leak_hunt", "Leak hunt", "Leak hunt", ("leak_hunt",)),
     ("cells", "Cells", "State of the cells", ("cells",)),
 )
 """(id, short, title, how names of tables and figures begin that belong there), in the order of the page."""
 CAPTIONS = {
     "accuracy_forest": "Dot: accuracy. Line: 95 % Wilson interval. Upright tick: base rate, the accuracy of always answering positive. Dotted line: 50 %.",
+    "reliability": "Points: bins of equal count over all benchmarks, of 20 rows or more. Upright lines: 95 % Wilson intervals as if rows were independent. On the grey line things came true as often as was said.",
     "figure5_name_date": "Line: 95 % interval by decision day. Upright tick: base rate, the share of rises. Dotted line: 50 %, or no difference.",
 }
 """How to read a figure, by its name; others say it in themselves."""
@@ -54,6 +61,7 @@ TOPICS = {
     "constant": "What it is worth",
     "coverage": "Coverage",
     "audit": "Evidence",
+    "data": "Data",
     "cost": "Cost",
     "probes": "Memory",
 }

@@ -45,7 +45,7 @@ def written(directory: Path, found: Any = FOUND) -> Path:
 
 
 def test_a_table_of_methods_and_detectors(run: Path) -> None:
-    verdicts, findings, detectors = hunt.tables([written(run)])
+    verdicts, findings, detectors = hunt.tables(hunt.read([written(run)]))
     assert [(row["method"], row["truncation"], row["canaries"]) for row in verdicts.rows] == [
         ("clean", "pass", "n. t."),
         ("leaky", "FAIL", "n. t."),
@@ -57,7 +57,7 @@ def test_a_table_of_methods_and_detectors(run: Path) -> None:
 
 def test_without_a_hunt_there_is_nothing(run: Path) -> None:
     run.mkdir()
-    assert hunt.tables([run]) == ()
+    assert hunt.tables(hunt.read([run])) == ()
     with pytest.raises(DataError, match="experiment=leak_hunt"):
         hunt.build(run, run / "report")
 
@@ -96,5 +96,5 @@ def test_a_file_that_is_no_hunts_is_refused(run: Path, change: Any, said: str) -
     found = json.loads(json.dumps(FOUND))
     change(found)
     with pytest.raises(DataError, match=said) as error:
-        hunt.tables([written(run, found)])
+        hunt.tables(hunt.read([written(run, found)]))
     assert hunt.FILE in str(error.value)

@@ -47,7 +47,7 @@ def test_layout(demo: Report) -> None:
         "results", "hindsight", "table1", "pairs", "precision", "ablation", "shift", "efficiency", "consistency", "calibration_and_cost",
         "unusable_answers", "spread", "finance", "published", "time_gate", "audit", "cells",
     )  # fmt: skip
-    drawn = ("accuracy_forest", "differences", "figure7_tokens")
+    drawn = ("accuracy_forest", "reliability", "differences", "figure7_tokens")
     expected = {"report.html", "report.md", "report.json", *(f"figures/{n}.{s}" for n in drawn for s in ("svg", "png"))}
     expected |= {f"tables/{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
     assert {path.relative_to(demo.out).as_posix() for path in demo.out.rglob("*") if path.is_file()} == expected

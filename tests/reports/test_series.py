@@ -22,9 +22,10 @@ from reports.data import as_json
 from reports.finance import newey_west
 from reports.findings import find
 from reports.intervals import wilson
+from reports.labels import display_names
 from reports.load import load
 from reports.shift import REFERENCE, SHIFT
-from tests.reports.runs import rows, write_cell
+from tests.reports.runs import meta_of, rows, write_cell
 
 Rows = list[dict[str, Any]]
 
@@ -273,3 +274,40 @@ def test_all_invalid_is_wrong_and_bounded(run: Path) -> None:
     (cell,) = data["cells"]
     assert (cell["acc"], cell["coverage"], cell["acc_if_right"], cell["acc_answered"]) == (0.0, 0.0, 1.0, None)
     assert (cell["brier"], cell["ece"]) == (None, None)
+
+
+def test_feeds_are_kept_apart_and_named(run: Path) -> None:
+    for feed in ("docs", "docs+cases"):
+        found = share("mem0", "x", "astock", 10, cell=f"mem0{feed}")
+        write_cell(run, found, meta=meta_of(found, identity={"feed": feed, "context": "matched"}))
+    f = find(load([run]), "tiem")
+    assert [s.setting.feed for s in f.series] == ["docs", "docs+cases"]
+    assert sorted(display_names(f.scores).values()) == ["mem0 (feed=docs)", "mem0 (feed=docs+cases)"]
+    assert not any("none of them stands for its method" in text for text in cautions(f))
+
+
+def test_a_reliability_curve_by_hand(run: Path) -> None:
+    """Two benchmarks of 20 rows, what was said to be likely apart from what was not: two bins of 20 rows."""
+    cells = [
+        share("cot", "x", name, right, cell=f"cot{name}", label=label)
+        for name, right, label in (("astock", 15, "positive"), ("csmd", 20, "negative"))
+    ]
+    data = reported(run, *cells, share("majority", "x", "astock", 9, n_calls=0))
+    (curve,) = data["reliability"]
+    assert (curve["method"], curve["n"], curve["cells"]) == ("cot", 40, ("cotastock", "cotcsmd"))
+    unlikely, likely = curve["points"]
+    assert (unlikely["n"], unlikely["prob_mean"], unlikely["outcome_mean"]) == (
+        20,
+        pytest.approx(0.2),
+        pytest.approx(0.2),
+    )
+    assert likely["n"] == 20
+    assert likely["prob_mean"] == pytest.approx((15 * 0.8 + 5 * 0.2) / 20)
+    assert likely["outcome_mean"] == pytest.approx((15 * 1.0 + 5 * 0.2) / 20), (
+        "rows of one probability share their outcome"
+    )
+    assert likely["ci"] == wilson(likely["outcome_mean"], 20)
+
+
+def test_too_few_rows_give_no_curve(run: Path) -> None:
+    assert reported(run, share("cot", "x", "astock", 10, n=39))["reliability"] == []

@@ -1,0 +1,135 @@
+"""The audit of the data in the report: what speaks against a benchmark itself, from ``python -m benchmarks audit NAME --json FILE``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DataError
+from reports.read import Schema, read_json
+from reports.tables import Column, Table
+from reports.wording import Row, Sentence, be, many
+
+NAMES = ("data_audit", "data_figures")
+SHORT = {"FAIL": "FAIL", "NOT TESTABLE": "n. t.", "PASS": "pass"}
+"""Verdicts as shown, in the order of the table."""
+_SEVERITIES = ("high", "medium", "low")
+_EXAMPLES = 5
+_TEXT = {"type": "string"}
+_COUNT = {"type": "integer", "minimum": 0}
+SCHEMA: Schema = {
+    "type": "object",
+    "required": ["benchmark", "split", "findings", "stats"],
+    "properties": {
+        **dict.fromkeys(("benchmark", "split"), _TEXT),
+        "stats": {"type": "object"},
+        "findings": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": [
+                    "id", "verdict", "count", "total", "unit", "severity", "examples", "definition", "effect", "remedy",
+                ],
+                "properties": {
+                    **dict.fromkeys(("id", "unit", "definition", "effect", "remedy"), _TEXT),
+                    **dict.fromkeys(("count", "total"), _COUNT),
+                    "verdict": {"enum": list(SHORT)},
+                    "severity": {"enum": list(_SEVERITIES)},
+                    "examples": {"type": "array", "items": _TEXT},
+                },
+            },
+        },
+    },
+}  # fmt: skip
+"""What the report uses of an audit; other keys are free."""
+
+
+def read(files: Sequence[Path]) -> list[Row]:
+    """The audits in ``files``.
+
+    Raises:
+        DataError: a file is missing, or holds no audit; or two are of one split of one benchmark.
+    """
+    found: dict[tuple[str, str], Row] = {}
+    for file in files:
+        audit = read_json(file, SCHEMA)
+        if audit is None:
+            raise DataError(f"{file}: no such file; write it with python -m benchmarks audit NAME --json {file}")
+        key = (audit["benchmark"], audit["split"])
+        if key in found:
+            raise DataError(f"{file}: a second audit of {key[0]} ({key[1]}); give one of each")
+        found[key] = audit
+    return [found[key] for key in sorted(found)]
+
+
+def tables(audits: Sequence[Row]) -> tuple[Table, ...]:
+    """Findings, what failed first and the most severe of it; the figures of each benchmark. Nothing without an audit."""
+    if not audits:
+        return ()
+    about = [({"benchmark": audit["benchmark"], "split": audit["split"]}, audit) for audit in audits]
+    findings = [
+        {**which, **f, "verdict": SHORT[f["verdict"]], "examples": "; ".join(f["examples"][:_EXAMPLES])}
+        for which, audit in about
+        for f in audit["findings"]
+    ]
+    order = list(SHORT.values())
+    findings.sort(
+        key=lambda f: (f["benchmark"], f["split"], order.index(f["verdict"]), _SEVERITIES.index(f["severity"]), f["id"])
+    )
+    figures = [
+        {**which, "figure": name, "value": value} for which, audit in about for name, value in _flat(audit["stats"])
+    ]
+    where = (Column("benchmark", "Benchmark"), Column("split", "Split"))
+    return (
+        Table(
+            "data_audit",
+            "Audit of the data, before any model has seen it",
+            (
+                *where,
+                Column("id", "Finding"),
+                Column("verdict", "Verdict"),
+                Column("count", "Count", "int"),
+                Column("total", "Of", "int"),
+                Column("unit", "What"),
+                Column("severity", "Severity"),
+                Column("effect", "What it can do to a result"),
+                Column("remedy", "What to do"),
+                Column("examples", "Examples"),
+                Column("definition", "definition", shown=False),
+            ),
+            tuple(findings),
+            "FAIL: the check found something. pass: it found nothing, which is no proof. n. t.: the files hold nothing to check. Counts are on the "
+            "files as they are, before copies are dropped or anything is excluded.",
+        ),
+        Table(
+            "data_figures",
+            "Figures of the data",
+            (*where, Column("figure", "Figure"), Column("value", "Value")),
+            tuple(figures),
+        ),
+    )
+
+
+def narrative(audits: Sequence[Row]) -> Iterable[Sentence]:
+    """A sentence a benchmark: how many checks found something, and which of it can leak or make a label wrong."""
+    for audit in audits:
+        failed = [f for f in audit["findings"] if f["verdict"] == "FAIL"]
+        high = [f for f in failed if f["severity"] == _SEVERITIES[0]]
+        text = f"The data of {audit['benchmark']} ({audit['split']}): {len(failed)} of {many(len(audit['findings']), 'check')} found something"
+        if high:
+            named = "; ".join(f"{f['id']} ({f['count']:,} of {f['total']:,} {f['unit']})" for f in high)
+            text += f", of which {len(high)} {be(len(high))} severe: {named}"
+        numbers = {"checks": len(audit["findings"]), "failed": len(failed), "severe": len(high)}
+        yield Sentence("data", f"{text}.", "care" if high else "plain", numbers, "data_audit")
+
+
+def _flat(stats: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    for name, value in stats.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield (
+                f"{prefix}{name}",
+                "not defined" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value),
+            )

@@ -1,0 +1,83 @@
+"""The audit of the data in the report: its tables, its sentence, and files that are no audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import DataError
+from reports import build, data_audit
+from reports.__main__ import main
+from tests.reports.runs import demo_run
+
+
+def finding(name: str, verdict: str, severity: str = "low", count: int = 0) -> dict[str, Any]:
+    return {
+        "id": name, "verdict": verdict, "count": count, "total": 128, "unit": "labels", "severity": severity,
+        "examples": [f"c{i}" for i in range(count)], "definition": "what counts", "effect": "it is wrong", "remedy": "leave it out",
+    }  # fmt: skip
+
+
+AUDIT: dict[str, Any] = {
+    "benchmark": "csmd", "split": "eval", "files": [], "warnings": [],
+    "findings": [
+        finding("clean", "PASS"),
+        finding("odd", "FAIL", count=1),
+        finding("early", "FAIL", "high", count=7),
+        finding("unseen", "NOT TESTABLE"),
+    ],
+    "stats": {"days": 11, "labels": {"icc": 0.25, "design_effect": None}},
+}  # fmt: skip
+
+
+def written(path: Path, **changes: Any) -> Path:
+    path.write_text(json.dumps(AUDIT | changes), "utf-8")
+    return path
+
+
+def test_what_failed_and_is_severe_comes_first(tmp_path: Path) -> None:
+    findings, figures = data_audit.tables(data_audit.read([written(tmp_path / "a.json")]))
+    assert [(row["id"], row["verdict"]) for row in findings.rows] == [
+        ("early", "FAIL"), ("odd", "FAIL"), ("unseen", "n. t."), ("clean", "pass"),
+    ]  # fmt: skip
+    assert findings.rows[0]["examples"] == "c0; c1; c2; c3; c4"
+    assert [(row["figure"], row["value"]) for row in figures.rows] == [
+        ("days", "11"), ("labels.icc", "0.25"), ("labels.design_effect", "not defined"),
+    ]  # fmt: skip
+
+
+def test_the_sentence_counts_and_names_what_is_severe() -> None:
+    (said,) = data_audit.narrative([AUDIT])
+    assert (
+        said.text
+        == "The data of csmd (eval): 2 of 4 checks found something, of which 1 is severe: early (7 of 128 labels)."
+    )
+    assert (said.tone, said.numbers) == ("care", {"checks": 4, "failed": 2, "severe": 1})
+    (calm,) = data_audit.narrative([AUDIT | {"findings": [finding("clean", "PASS")]}])
+    assert (calm.text, calm.tone) == ("The data of csmd (eval): 0 of 1 check found something.", "plain")
+
+
+def test_it_stands_on_the_page_and_in_report_json(run: Path, tmp_path: Path) -> None:
+    demo_run(run)
+    out = tmp_path / "out"
+    assert main([str(run), "--out", str(out), "--audit", str(written(tmp_path / "a.json"))]) == 0
+    page = (out / "report.html").read_text("utf-8")
+    assert "Audit of the data, before any model has seen it" in page
+    assert "7 of 128 labels" in page
+    assert json.loads((out / "report.json").read_text("utf-8"))["data_audit"] == [AUDIT]
+    assert (out / "tables" / "data_audit.csv").exists()
+    build([run], out)
+    assert not (out / "tables" / "data_audit.csv").exists(), "a table of an earlier report does not stay behind"
+
+
+def test_files_that_are_no_audit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file; write it with python -m benchmarks audit"):
+        data_audit.read([tmp_path / "absent.json"])
+    with pytest.raises(DataError, match=r"other\.json"):
+        data_audit.read([written(tmp_path / "other.json", findings=[{"id": "x"}])])
+    twice = [written(tmp_path / name) for name in ("a.json", "b.json")]
+    with pytest.raises(DataError, match=r"a second audit of csmd \(eval\)"):
+        data_audit.read(twice)
