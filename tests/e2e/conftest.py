@@ -46,6 +46,15 @@ def comparable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=list(TIMES)).sort_values(["cell", "catalyst_id", "epoch"]).reset_index(drop=True)
 
 
+@pytest.fixture(autouse=True)
+def report_only_where_it_is_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables and figures take longer than all the rest of a small run: tests that are about them are marked ``reported``."""
+    import launch
+
+    if request.node.get_closest_marker("reported") is None:
+        monkeypatch.setattr(launch, "make_report", lambda *_: True)
+
+
 @pytest.fixture
 def run_here(ray_session: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """``launch.py`` in this process, on the shared Ray session."""

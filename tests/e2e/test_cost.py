@@ -19,14 +19,6 @@ PRICED = ("backbone.prices.input=1", "backbone.prices.output=10")
 GRID = ("-m", "method=zero_shot,cot,vanilla_rag,majority,tiem,tiem_scmr,tiem_wo_csm,tiem_wo_eeh,tiem_wo_hefr")
 
 
-@pytest.fixture(autouse=True)
-def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures take longer than all the rest, and are not what is tested here."""
-    import launch
-
-    monkeypatch.setattr(launch, "make_report", lambda *_: True)
-
-
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     import harness.run

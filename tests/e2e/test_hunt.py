@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 SMALL = ("experiment=leak_hunt", "hunt.catalysts=2", "hunt.experience=6", "hunt.documents=60")
 
 
+@pytest.mark.reported
 def test_clean_methods_exit_0(run_here: Callable[..., Ran]) -> None:
     ran = run_here("-m", *SMALL, "method=zero_shot,majority")
     assert ran.code == 0, ran.text

@@ -13,6 +13,7 @@ from tests.e2e.conftest import Ran, stats
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.reported
 def test_the_name_date_probe_runs_resumes_and_reports(
     run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer]
 ) -> None:
@@ -34,6 +35,7 @@ def test_the_name_date_probe_runs_resumes_and_reports(
     assert "NOT TESTABLE" in again.text or "PASS" in again.text
 
 
+@pytest.mark.reported
 def test_forecasts_and_probes_of_one_directory_stand_apart(run_here: Callable[..., Ran]) -> None:
     run_here("method=zero_shot", "run.limit=6")
     both = run_here("method=probe/nd", "method.sample=6")

@@ -134,6 +134,7 @@ def test_a_cell_with_a_wrong_key_fails_alone_at_once(
     assert run.forecasts("zero_shot")["correct"].isna().all()
 
 
+@pytest.mark.reported
 def test_replies_that_a_rehearsal_gave_are_labelled_whatever_the_backbone(
     run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer]
 ) -> None:
@@ -144,6 +145,7 @@ def test_replies_that_a_rehearsal_gave_are_labelled_whatever_the_backbone(
     assert "not a language model" in (run.directory / "report" / "report.md").read_text("utf-8")
 
 
+@pytest.mark.reported
 def test_gate_off_is_in_the_title(run_here: Callable[..., Ran]) -> None:
     run = run_here("method=vanilla_rag", "gate=off")
     assert run.code == 0
