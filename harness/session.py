@@ -46,6 +46,7 @@ def start_ray(address: str | None, object_store_mb: int) -> None:
         HarnessError: it does not come up: a machine that is too busy, or no cluster there.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_task_events_report_interval_ms", "0")  # a record of every remote call, for the dashboard
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     local: dict[str, Any] = (
         {} if address else {"object_store_memory": object_store_mb << 20, "include_dashboard": False}
@@ -130,7 +131,7 @@ class Session:
             workers = [self._worker() for _ in range(min(self._cluster.workers, len(groups)))]
             pending: dict[Any, Job] = {}
             trained: dict[str, Any] = {}
-            for job in everything:
+            for job in sorted(everything, key=lambda j: (j.spec.kind != "memories", groups[_group(j)])):
                 worker = workers[groups[_group(job)] % len(workers)]
                 source = job.memory
                 reference = worker.run.remote(

@@ -28,6 +28,8 @@ from harness.records import Call
 from harness.remote import unwrapped
 
 K = TypeVar("K")
+AT_HAND_BYTES = 192 << 20
+"""Of vectors that a process keeps: more are fetched again from the service, which has them on disk."""
 BATCH = 256
 """Texts encoded between two writes to disk: what a kill can lose."""
 
@@ -146,23 +148,41 @@ class VectorService:
 
 
 class VectorsAtHand:
-    """Vectors a process has already fetched, in front of the service."""
+    """Vectors a process has lately used, in front of the service: no more than ``most_bytes`` of them stay."""
 
-    def __init__(self, fetch: Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]]) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]],
+        most_bytes: int = AT_HAND_BYTES,
+    ) -> None:
         self._fetch = fetch
+        self._most_bytes = most_bytes
         self._rows: dict[str, Vectors] = {}
+        """The one that was used last stands last."""
         self._on_the_way = OnTheWay(self._keep)
 
     async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
         """As ``VectorService.vectors``; calls are those made on behalf of this request."""
         calls: list[Call] = []
-        if missing := [text for text in texts if text not in self._rows]:
-            calls = await self._on_the_way.arrived(missing)
-        return np.stack([self._rows[text] for text in texts]), calls
+        mine: dict[str, Vectors] = {}
+        while wanted := [text for text in dict.fromkeys(texts) if text not in mine]:
+            mine |= {text: self._rows[text] for text in wanted if text in self._rows}
+            if absent := [text for text in wanted if text not in mine]:
+                calls += await self._on_the_way.arrived(absent)
+        self._use(mine)
+        return np.stack([mine[text] for text in texts]), calls
+
+    def _use(self, rows: Mapping[str, Vectors]) -> None:
+        for text, row in rows.items():
+            self._rows.pop(text, None)
+            self._rows[text] = row
+        each = next((row.nbytes for row in rows.values()), 0)
+        while len(self._rows) * each > self._most_bytes:
+            del self._rows[next(iter(self._rows))]
 
     async def _keep(self, texts: list[str]) -> list[Call]:
         vectors, calls = await self._fetch(texts)
-        self._rows.update(zip(texts, vectors, strict=True))
+        self._rows |= {text: row.copy() for text, row in zip(texts, vectors, strict=True)}  # a view would hold them all
         return calls
 
 

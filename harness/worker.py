@@ -32,7 +32,8 @@ class Worker:
         self._slots = asyncio.Semaphore(at_once)
         self._indexes: dict[str, asyncio.Task[BenchmarkIndex]] = {}
         self._vectors: dict[str, VectorsAtHand] = {}
-        self._shared: dict[str, Shared] = {}
+        self._shared: WeakValueDictionary[str, Shared] = WeakValueDictionary()
+        """What cells share that run now or wait for their turn: indexes and graphs are dropped with the last of them."""
         self._memories: WeakValueDictionary[str, MemoryClient] = WeakValueDictionary()
         """Those that a cell uses now."""
         self._runs: dict[str, CellRun] = {}
@@ -61,12 +62,13 @@ class Worker:
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
             return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy, training.budget)
+        shared = self._shared_objects(spec)
         async with self._slots:
             index = await self._index(benchmark[0])
             services = Services(
                 chat=self._gateways[gateway] if gateway else None,
                 embed=self._embed(embedder) if embedder else no_embedder,
-                shared=self._shared_objects(spec),
+                shared=shared,
                 memory=self._memory(spec, gateway, embedder, trained, training),
             )
             run = CellRun(spec, index, services, self._run_dir.store(spec.kind, spec.name))
@@ -97,9 +99,10 @@ class Worker:
         """Objects are shared by cells with the same backbone, embedder and gate."""
         identity = spec.identity
         scope = digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])[:16]
-        if scope not in self._shared:
-            self._shared[scope] = shared_objects(self._run_dir.path / "artefacts" / scope)
-        return self._shared[scope]
+        shared = self._shared.get(scope)
+        if shared is None:
+            self._shared[scope] = shared = shared_objects(self._run_dir.path / "artefacts" / scope)
+        return shared
 
     def _memory(
         self,

@@ -50,6 +50,28 @@ def test_a_text_asked_for_many_times_at_once_is_fetched_once(requests: list[list
     asyncio.run(ask())
 
 
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8), min_size=1, max_size=12), st.integers(0, 5)
+)
+def test_no_more_are_kept_than_there_is_room_for_and_all_are_right(requests: list[list[str]], room: int) -> None:
+    """Those used last stay; a request larger than the room is answered all the same."""
+
+    async def ask() -> None:
+        source = Source()
+        source.go.set()
+        hand = VectorsAtHand(source, most_bytes=4 * room)
+        for texts in requests:
+            words = [text * (1 + ord(text) - ord("a")) for text in texts]
+            rows, _ = await hand(words)
+            assert rows.tolist() == [[float(len(word))] for word in words]
+            assert len(hand._rows) <= room
+        asked = len(source.asked)
+        await hand(words)
+        assert len(source.asked) == asked or len(set(words)) > room, "what was used last is at hand"
+
+    asyncio.run(ask())
+
+
 def test_nobody_waits_for_texts_of_others() -> None:
     async def ask() -> None:
         slow, source = Source(), Source()
