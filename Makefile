@@ -9,7 +9,7 @@ demo: $(VENV)/.ready  ## every method on the shipped sample with the offline reh
 	$(BIN)/python launch.py experiment=demo run.dir=runs/demo
 
 test: $(VENV)/.ready  ## everything tested
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25
 
 fast: $(VENV)/.ready  ## the part of the tests that needs no Ray session, no data and no browser
 	$(BIN)/python -m pytest -m "not slow and not data and not page"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's own 15 starves its processes beside other tests
 settings.register_profile("harness", deadline=None)  # wall-clock deadlines make tests depend on the machine
 settings.load_profile("harness")
 ROOT = Path(__file__).resolve().parent.parent
