@@ -10,9 +10,9 @@ import asyncio
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from harness.vectors import VectorsAtHand
 
 STATES_KEPT = 16
 """States as of different decisions that are held at once: a forecast may ask several times."""
+_ROWS_AT_ONCE = 512
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def read_journal(path: Path) -> list[MemoryOp]:
@@ -68,19 +70,34 @@ def read_memory(path: Path) -> MemoryLog:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file")
     try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            if not set(MEMORY_SCHEMA.names) <= set(schema.names):
+                raise DataError(f"{path}: not a memory file: it needs the columns {', '.join(MEMORY_SCHEMA.names)}")
+            batches = file.iter_batches(_ROWS_AT_ONCE, columns=MEMORY_SCHEMA.names)
+            log = MemoryLog(ops_of(row for batch in batches for row in _plain_rows(batch)))
+    except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: not a memory file ({error})") from None
-    if not set(MEMORY_SCHEMA.names) <= set(table.schema.names):
-        raise DataError(f"{path}: not a memory file: it needs the columns {', '.join(MEMORY_SCHEMA.names)}")
-    log = MemoryLog(ops_of(table.to_pylist()))
-    stated = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
+    stated = {k.decode(): v.decode() for k, v in (schema.metadata or {}).items()}
     log.made_by = json.loads(stated["made_by"]) if "made_by" in stated else None
     if "filled_until" in stated:
         log.filled_until = datetime.fromisoformat(stated["filled_until"])
     if stated.get("log_sha256", log.sha256()) != log.sha256():
         raise DataError(f"{path}: the operations do not match the hash stated in the file; it was altered or cut")
     return log
+
+
+def _plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows with times made by hand: Arrow's own conversion loads pandas, 50 MB in each of many processes."""
+    columns: dict[str, list[Any]] = {}
+    for name in MEMORY_SCHEMA.names:
+        column = batch.column(name)
+        if pa.types.is_timestamp(column.type):
+            counts = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
+            columns[name] = [None if n is None else _EPOCH + timedelta(microseconds=n) for n in counts]
+        else:
+            columns[name] = column.to_pylist()
+    return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
 
 
 @dataclass

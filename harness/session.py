@@ -114,7 +114,7 @@ class Session:
         """Run all jobs at once and wait for them; a first Ctrl-C stops cleanly, a second at once.
 
         A job waits for the training of its memory, and nothing else. Cells on the same data with the same backbone go to the
-        same worker, so that what they share is built once.
+        same worker, one after the other, so that what they share is built once and kept no longer than for them.
         """
         trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
         everything = [*trainings, *jobs]
@@ -127,12 +127,12 @@ class Session:
             services = {
                 id(j): (_backbone(j) if j.spec.method.uses_llm else None, self._embedder(j)) for j in everything
             }
-            groups = {key: i for i, key in enumerate(dict.fromkeys(_group(j) for j in everything))}
+            groups = {key: i for i, key in enumerate(sorted({_group(j) for j in everything}))}
             workers = [self._worker() for _ in range(min(self._cluster.workers, len(groups)))]
             pending: dict[Any, Job] = {}
             trained: dict[str, Any] = {}
             for job in sorted(everything, key=lambda j: (j.spec.kind != "memories", groups[_group(j)])):
-                worker = workers[groups[_group(job)] % len(workers)]
+                worker = workers[groups[_group(job)] * len(workers) // len(groups)]
                 source = job.memory
                 reference = worker.run.remote(
                     job.spec,
@@ -291,7 +291,7 @@ def _backbone(job: Job) -> str:
     return digest(job.spec.config.backbone.model_dump(mode="json"))
 
 
-def _group(job: Job) -> str:
-    """Jobs of one group share what is built from their data: they run in one worker."""
+def _group(job: Job) -> tuple[str, ...]:
+    """Jobs of one group share what is built from their data: they run in one worker. Neighbours in their order share memories."""
     identity = job.spec.identity
-    return digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])
+    return tuple(digest(identity[key]) for key in ("backbone", "embedder", "gate", "benchmark"))

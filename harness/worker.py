@@ -116,7 +116,7 @@ class Worker:
         if learner is None or spec.config.memory == "none":
             return None
         # A frozen memory is read by all cells here through one actor; one that learns belongs to its cell.
-        key = spec.name if spec.learns else f"{spec.config.benchmark.name}:{trained}"
+        key = spec.name if spec.learns else digest([learner.fingerprint(), trained])
         memory = self._memories.get(key)
         if memory is None:
             journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None

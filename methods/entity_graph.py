@@ -20,7 +20,7 @@ import numpy as np
 from harness.method import Embed
 from harness.tokens import count_tokens
 from methods.prefix_log import Summarise
-from methods.ranking import cosine_scores, rank
+from methods.ranking import cosines_with, rank
 
 SEPARATOR = "<SEP>"
 """Between the fragments of a merged text; it is part of what is embedded."""
@@ -211,8 +211,7 @@ async def nearest(
     """
     if not among.keys:
         return []
-    vectors = await embed([query, *among.texts])
-    scores = cosine_scores(vectors[1:], vectors[0])
+    scores = await cosines_with(query, among.texts, embed)
     if weights is not None:
         scores = scores * np.asarray(weights)
     found = rank(scores, among.instants, [str(key) for key in among.keys], k, floor)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.method import Embed
+
 DECIMALS = 6
 """Scores are rounded before they are ranked or held against a threshold: the last bits vary with batch and machine."""
 
@@ -22,6 +24,12 @@ def cosine_scores(vectors: NDArray[np.floating[Any]], query: NDArray[np.floating
         for i in range(0, len(vectors), _ROWS_AT_ONCE)
     ]
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+async def cosines_with(query: str, texts: Sequence[str], embed: Embed) -> NDArray[np.float64]:
+    """Cosines of ``texts`` with ``query``, shape (n,). The vectors are gone when it returns: a forecast that waits holds none."""
+    vectors = await embed([query, *texts])
+    return cosine_scores(vectors[1:], vectors[0])
 
 
 def row_cosines(rows: NDArray[np.float64], query: NDArray[np.floating[Any]]) -> NDArray[np.float64]:

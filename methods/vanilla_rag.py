@@ -28,7 +28,7 @@ from methods.feed import (
     retrieval_query,
     shown_already,
 )
-from methods.ranking import cosine_scores, rank
+from methods.ranking import cosines_with, rank
 
 
 class VanillaRAG(BaseMethod):
@@ -60,8 +60,7 @@ class VanillaRAG(BaseMethod):
         records = self._records(ctx)
         if not records:
             return []
-        vectors = await ctx.embed([retrieval_query(case, ctx.evidence), *(r.embedded for r in records)])
-        scores = cosine_scores(vectors[1:], vectors[0])
+        scores = await cosines_with(retrieval_query(case, ctx.evidence), [r.embedded for r in records], ctx.embed)
         top = rank(scores, [r.instant for r in records], [r.item_id for r in records], self.k, self.min_sim)
         passages = [
             Passage(records[i].text, records[i].source, rank, float(scores[i])) for rank, i in enumerate(top, start=1)

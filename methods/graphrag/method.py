@@ -22,7 +22,7 @@ from methods.graphrag import expected, globally, index, local
 from methods.graphrag import reports as reporting
 from methods.graphrag.index import Index, Partition, Snapshot, index_of, newest
 from methods.graphrag.settings import IndexSettings, SearchSettings
-from methods.ranking import cosine_scores, rank
+from methods.ranking import cosines_with, rank
 from methods.snapshots import records_to_build_on, retrievable_ids
 
 MAP_SYSTEM, MAP = "graphrag_map_system.j2", "graphrag_map.j2"
@@ -136,10 +136,11 @@ class GraphRAG(BaseMethod):
         if not groups:
             return []
         texts = await found.entity_texts(groups, ctx.build_llm)
-        vectors = await ctx.embed([query, *(f"{g.title}:{text}" for g, text in zip(groups, texts, strict=True))])
+        listed = [f"{group.title}:{text}" for group, text in zip(groups, texts, strict=True)]
+        scores = await cosines_with(query, listed, ctx.embed)
         known = [newest(group.units, snapshot.records).instant for group in groups]
         most = local.OVERSAMPLING * self.search.top_k
-        top = rank(cosine_scores(vectors[1:], vectors[0]), known, [g.title for g in groups], most)
+        top = rank(scores, known, [g.title for g in groups], most)
         return [groups[i].title for i in top]
 
     async def _relations(

@@ -26,7 +26,7 @@ from methods.hipporag.openie import ENTITY_SCHEMA, FACT, QUERY, SYSTEM, Triple
 from methods.hipporag.phrases import Normalise, phrase
 from methods.hipporag.search import Scores, min_max
 from methods.hipporag.synonyms import SynonymRule
-from methods.ranking import cosine_scores, rank
+from methods.ranking import cosine_scores, cosines_with, rank
 from methods.snapshots import records_to_build_on, retrievable_ids
 
 FILTER = "hipporag_filter.j2"
@@ -182,8 +182,7 @@ class HippoRAG2(_HippoRAG):
         """The facts that the model keeps, with their min-max scores."""
         if not facts:
             return []
-        vectors = await ctx.embed([query, *(str(fact) for fact in facts)])
-        scores = min_max(cosine_scores(vectors[1:], vectors[0]))
+        scores = min_max(await cosines_with(query, [str(fact) for fact in facts], ctx.embed))
         best = search.best_facts(scores, facts, self.facts)
         candidates = [facts[i] for i in best]
         asker = Asker(ctx.llm, SYSTEM)
@@ -196,8 +195,7 @@ class HippoRAG2(_HippoRAG):
 
 
 async def _dense(query: str, visible: Visible, ctx: Context) -> Scores:
-    vectors = await ctx.embed([query, *(record.embedded for record in visible.records)])
-    return min_max(cosine_scores(vectors[1:], vectors[0]))
+    return min_max(await cosines_with(query, [record.embedded for record in visible.records], ctx.embed))
 
 
 def _parts(fact: Any) -> list[Any]:
