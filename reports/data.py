@@ -78,7 +78,7 @@ def _gates(f: Findings) -> list[Row]:
         {
             **_identity(g.score), "gate": g.score.gate, "acc": g.score.acc, "acc_ci": g.score.acc_ci, "mcc": g.score.mcc,
             "mcc_ci": g.score.mcc_ci, "f1_macro": g.score.f1_macro, "f1_ci": g.score.f1_ci,
-            "acc_minus_strict": g.acc_minus_strict, "prompts": g.prompts, "prompts_differ": g.prompts_differ,
+            "acc_minus_strict": g.acc_minus_strict, "n_shared": g.n_shared, "prompts": g.prompts, "prompts_differ": g.prompts_differ,
         }
         for g in f.gates
     ]  # fmt: skip
