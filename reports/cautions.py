@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.findings import Findings
+from reports.gates import REFERENCE_GATE
 from reports.load import Cell, Loaded
 from reports.pairs import Pair
 from reports.scores import Score
@@ -19,6 +20,13 @@ def cautions(f: Findings) -> tuple[str, ...]:
         f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
         for t in f.tallies
         if t.gate == "strict" and t.late
+    ]
+    found += [
+        f"time_gate: {g.score.cell} is compared with strict on the {g.n_shared} rows scored in both, not on all."
+        for g in f.gates
+        if g.score.gate != REFERENCE_GATE
+        and g.n_shared is not None
+        and g.n_shared < max(g.score.n_scored, g.n_strict or 0)
     ]
     if not f.gates:
         found.append("time_gate is empty: no cell was run under more than one gate.")

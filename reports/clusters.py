@@ -21,6 +21,8 @@ from reports.metrics import Floats
 
 Codes = NDArray[np.int64]
 _ALPHA, _POWER = 0.05, 0.8
+_ROUNDING = 1e-12
+"""A cluster's sum of deviations below this share of the sum of all values is 0."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def one_way(values: Floats, clusters: Codes) -> Precision | None:
         return None
     share = sizes / values.size
     sums = np.bincount(clusters, weights=values - values.mean())
+    sums[np.abs(sums) <= _ROUNDING * np.abs(values).sum()] = 0.0  # clusters that agree: an error of 1e-17 is none
     weight = share**2 / (1 - share)
     variance = float((sums**2 / (1 - share)).sum()) / values.size**2
     freedom = 1 / float((share**2).sum() + weight.sum() ** 2 - (weight**2).sum())

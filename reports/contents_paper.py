@@ -194,6 +194,7 @@ def gated(scores: Sequence[Score], gates: Sequence[GateRow]) -> Table:
             Column("mcc", "MCC", "decimal", ci="mcc_ci"),
             Column("f1_macro", "Macro F1 %", "percent", ci="f1_ci"),
             Column("acc_minus_strict", "Acc − strict, points", "percent"),
+            Column("n_shared", "Shared rows", "int"),
             Column("prompts", "Prompts compared", "int"),
             Column("prompts_differ", "Prompts that differ", "int"),
             Column("notes", "Notes"),
@@ -205,9 +206,11 @@ def gated(scores: Sequence[Score], gates: Sequence[GateRow]) -> Table:
                 "prompts": row.prompts,
                 "prompts_differ": row.prompts_differ,
                 "acc_minus_strict": row.acc_minus_strict,
+                "n_shared": row.n_shared,
             }
             for row in gates
         ),
+        "Acc − strict: on the shared rows, those scored in both cells. "
         "Prompts that differ: final prompts that are not byte for byte those of the strict cell.",
     )
 

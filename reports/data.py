@@ -16,13 +16,21 @@ Row = dict[str, Any]
 
 def as_json(f: Findings, title: str, warnings: Sequence[str]) -> Row:
     """The content of report.json but for its sentences, which are made from it; fractions, unrounded, None for undefined."""
+    names = labels.display_names(f.scores)
     return {
         "title": title,
         "label": labels.label(f.scores),
         "reference": f.reference,
-        "cells": [{**asdict(s), "notes": s.notes, "label": labels.label([s])} for s in f.scores],
+        "cells": [{**asdict(s), "name": names[s.cell], "notes": s.notes, "label": labels.label([s])} for s in f.scores],
         "pairs": [
-            {**asdict(p), "significant": p.significant, "label": _label(f, (p.cell_a, p.cell_b))} for p in f.pairs
+            {
+                **asdict(p),
+                "name_a": names[p.cell_a],
+                "name_b": names[p.cell_b],
+                "significant": p.significant,
+                "label": _label(f, (p.cell_a, p.cell_b)),
+            }
+            for p in f.pairs
         ],
         "shift": [_of_series(f, row) for row in f.shifts],
         "tokens": [_of_series(f, row) for row in f.tokens],
@@ -78,7 +86,7 @@ def _gates(f: Findings) -> list[Row]:
         {
             **_identity(g.score), "gate": g.score.gate, "acc": g.score.acc, "acc_ci": g.score.acc_ci, "mcc": g.score.mcc,
             "mcc_ci": g.score.mcc_ci, "f1_macro": g.score.f1_macro, "f1_ci": g.score.f1_ci,
-            "acc_minus_strict": g.acc_minus_strict, "prompts": g.prompts, "prompts_differ": g.prompts_differ,
+            "acc_minus_strict": g.acc_minus_strict, "n_shared": g.n_shared, "prompts": g.prompts, "prompts_differ": g.prompts_differ,
         }
         for g in f.gates
     ]  # fmt: skip

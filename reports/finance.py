@@ -20,6 +20,7 @@ from reports.series import named
 COST = 0.001
 """Of each trade: 10 basis points. A long-short day makes four: both legs are opened and closed."""
 _HORIZON = 5  # sessions: returns of days closer than this overlap
+_ROUNDING = 1e-12  # values closer than this are one value
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def newey_west(values: Floats) -> tuple[float | None, int]:
 
     None with fewer than three values or without variance.
     """
-    if values.size < 3 or np.ptp(values) == 0:
+    if values.size < 3 or np.ptp(values) < _ROUNDING:
         return None, 0
     lags = min(max(_HORIZON - 1, int(4 * (values.size / 100) ** (2 / 9))), values.size - 2)
     fit = OLS(values, np.ones(values.size)).fit(cov_type="HAC", cov_kwds={"maxlags": lags, "use_correction": True})
@@ -97,7 +98,7 @@ def _finance(cell: Cell) -> Finance | None:
     ic = np.array([_rank_correlation(p, r) for p, r in days if np.ptp(p) > 0 and np.ptp(r) > 0])
     ls = np.array([r[p >= 0.5].mean() - r[p < 0.5].mean() for p, r in days if 0 < (p >= 0.5).sum() < p.size])
     (ic_t, ic_lags), (ls_t, ls_lags) = newey_west(ic), newey_west(ls - 4 * COST)
-    ic_sd = float(ic.std(ddof=1)) if ic.size > 1 else None
+    ic_sd = None if ic.size < 2 else 0.0 if np.ptp(ic) < _ROUNDING else float(ic.std(ddof=1))
     return Finance(
         cell.cell, cell.method, cell.backbone, cell.benchmark, len(rows),
         ic_days=ic.size,

@@ -24,7 +24,7 @@ def shares(every: Sequence[Series], usages: Sequence[Usages]) -> dict[int, Share
     """Share of draws on the frontier, by ``id`` of the series.
 
     Methods of one backbone, gate and seed are drawn together: the same decision days of the rows that all of them have scored, on the
-    benchmarks that all of them have. A method that makes no call takes 0 tokens. Alone, or without a common row, a share is None.
+    benchmarks that all of them have; each benchmark is drawn independently. A method that makes no call takes 0 tokens. Alone, or without a common row, a share is None.
     """
     groups: dict[tuple[object, ...], list[tuple[Series, Usages]]] = defaultdict(list)
     for s, u in zip(every, usages, strict=True):
@@ -75,6 +75,7 @@ def _draws(known: Sequence[tuple[Series, Usages]], name: str, kind: Kind) -> tup
         columns.append((member.answers.hits[[member.answers.positions[key] for key in keys]], spent + extra))
     parts = [intervals.cluster_sums(values, clusters)[:, 0] for pair in columns for values in pair]
     sizes = intervals.cluster_sums(np.ones(len(keys)), clusters)[:, 0]
-    draws = intervals.resample(np.stack([*parts, sizes], axis=1))
+    # benchmarks are drawn apart: with one seed, those of as many days would be given the same draws
+    draws = intervals.resample(np.stack([*parts, sizes], axis=1), [intervals.SEED, *name.encode()])
     means = draws[:, :-1] / draws[:, -1:]
     return means[:, 0::2], means[:, 1::2]

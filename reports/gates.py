@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reports.answers import answers
+from reports.answers import shared as both_scored
 from reports.load import Cell
 from reports.scores import Score
 
@@ -20,12 +22,15 @@ class GateRow:
     Attributes:
         prompts: forecasts of both cells whose final prompt is on file.
         prompts_differ: those among them whose prompt is not the same; None without a strict cell to compare with.
-        acc_minus_strict: difference of accuracy as a fraction; None where either is undefined.
+        n_shared: rows scored in both; ``n_strict``: in the strict cell.
+        acc_minus_strict: difference of accuracy on these, as a fraction; None without one.
     """
 
     score: Score
     prompts: int | None
     prompts_differ: int | None
+    n_shared: int | None
+    n_strict: int | None
     acc_minus_strict: float | None
 
 
@@ -55,12 +60,12 @@ def gate_rows(cells: Sequence[Cell], scores: Sequence[Score]) -> list[GateRow]:
 
 def _compared(cell: Cell, score: Score, strict: tuple[Cell, Score] | None) -> GateRow:
     if strict is None:
-        return GateRow(score, None, None, None)
+        return GateRow(score, None, None, None, None, None)
     here, there = _prompts(cell), _prompts(strict[0])
     shared = here.keys() & there.keys()
-    acc, reference = score.acc, strict[1].acc
-    difference = acc - reference if acc is not None and reference is not None else None
-    return GateRow(score, len(shared), sum(here[k] != there[k] for k in shared), difference)
+    a, b = both_scored(answers(cell), answers(strict[0]))
+    difference = float((a.hits - b.hits).mean()) if a.size else None
+    return GateRow(score, len(shared), sum(here[k] != there[k] for k in shared), a.size, strict[1].n_scored, difference)
 
 
 def _prompts(cell: Cell) -> dict[tuple[str, int], str]:

@@ -36,7 +36,7 @@ def cluster_sums(values: Floats, clusters: Sequence[object]) -> Floats:
     return np.stack([np.bincount(group, weights=values), np.bincount(group)], axis=1)
 
 
-def resample(sums: Floats, seed: int = SEED) -> Floats:
+def resample(sums: Floats, seed: int | Sequence[int] = SEED) -> Floats:
     """Bootstrap over clusters: totals of as many clusters as there are, drawn with replacement.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,8 @@ OF_PROBES = ("probe_answer",)
 EVIDENCE = ("catalyst_id", "epoch", "kind", "verdict")
 CALLS = ("epoch", "request_sha256", "prompt_tokens", "completion_tokens", "cost_usd")
 _NEVER_NULL = ("cell", "method", "backbone", "benchmark", "epoch", "gate", "catalyst_id", "status", "rehearsal")
-_CONSTANT = ("cell", "method", "backbone", "benchmark", "gate")
+_CONSTANT = ("cell", "method", "backbone", "benchmark", "gate", "seed", "memory", "embedder")
+_FINITE = ("fwd_ret", "cost_usd")
 _KNOWN = {
     "gate": ("strict", "paper", "off"),
     "label": (POSITIVE, NEGATIVE, DROPPED),
@@ -216,6 +218,11 @@ def _check(path: Path, rows: Columns) -> None:
             if rows[name][i] not in known and (name, rows[name][i]) != ("label", None):  # an outcome not known yet
                 raise DataError(
                     f"{path}: row {i} ({key[0]!r}): {name} is {rows[name][i]!r}; it must be one of {', '.join(known)}."
+                )
+        for name in _FINITE:
+            if rows[name][i] is not None and math.isinf(rows[name][i]):
+                raise DataError(
+                    f"{path}: row {i} ({key[0]!r}): {name} is {rows[name][i]!r}; it must be finite or null."
                 )
         status, prob = rows["status"][i], rows["prob_positive"][i]
         if status == Status.OK and (prob is None or not 0.0 <= prob <= 1.0):

@@ -123,8 +123,9 @@ def spent(cell: Cell, warnings: list[str]) -> Figures:
     final = both(rows["prompt_tokens"], rows["completion_tokens"])
     every = both(rows["total_prompt_tokens"], rows["total_completion_tokens"])
     called = [calls != 0 for calls in rows["n_calls"]]
+    missing: dict[str, int] = {}
     for name, values in (("tokens_final_mean", final), ("tokens_total", every), ("cost_usd", rows["cost_usd"])):
-        unknown = sum(value is None and asked for value, asked in zip(values, called, strict=True))
+        unknown = missing[name] = sum(value is None and asked for value, asked in zip(values, called, strict=True))
         if values and all(value is None for value in values):
             warnings.append(f"{name} is null: no row reports it")
         elif unknown:
@@ -133,7 +134,9 @@ def spent(cell: Cell, warnings: list[str]) -> Figures:
     return {
         "tokens_final_mean": sum(known) / len(known) if known else None,
         "tokens_total": metrics.total(every),
+        "tokens_unknown": missing["tokens_total"],
         "cost_usd": metrics.total(rows["cost_usd"]),
+        "cost_unknown": missing["cost_usd"],
     }
 
 

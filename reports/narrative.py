@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from reports import told_cells, told_pairs
-from reports.wording import Row, Sentence, many, names
+from reports.wording import Row, Sentence, dollars, many, names
 
 
 def narrative(report: Row) -> tuple[Sentence, ...]:
@@ -59,11 +59,17 @@ def _audit(rows: Sequence[Row], cells: Sequence[Row]) -> Iterable[Sentence]:
     if unseen:
         yield Sentence(
             "audit",
-            f"{many(len(unseen), 'cell')} that asked a model {'has' if len(unseen) == 1 else 'have'} no evidence on file, so nothing is known about what entered their prompts: {names(unseen)}.",
+            f"{many(len(unseen), 'cell')} that asked a model {'has' if len(unseen) == 1 else 'have'} no evidence on file, so nothing is known about what entered {'its' if len(unseen) == 1 else 'their'} prompts: {names(unseen)}.",
             "care",
             {"unseen": len(unseen)},
             "audit",
         )
+
+
+def _without(cells: int, forecasts: int, said: Callable[[int], str]) -> str:
+    """What a sum leaves out, in brackets after a space; nothing if it is whole."""
+    parts = [f"{many(count, noun)}{said(count)}" for count, noun in ((cells, "cell"), (forecasts, "forecast")) if count]
+    return f" (without {' and '.join(parts)})" if parts else ""
 
 
 def _cost(cells: Sequence[Row], ledgers: Sequence[Row]) -> Iterable[Sentence]:
@@ -78,25 +84,25 @@ def _cost(cells: Sequence[Row], ledgers: Sequence[Row]) -> Iterable[Sentence]:
     words = []
     if tokens:
         numbers["tokens"] = sum(tokens)
-        missing = (
-            f" (without {many(len(asked) - len(tokens), 'cell')} that {'does' if len(asked) - len(tokens) == 1 else 'do'} not report them)"
-            if len(tokens) < len(asked)
-            else ""
+        rows = sum(c.get("tokens_unknown", 0) for c in asked if c["tokens_total"] is not None)
+        numbers["forecasts_without_tokens"] = rows
+        missing = _without(
+            len(asked) - len(tokens), rows, lambda count: f" that {'does' if count == 1 else 'do'} not report them"
         )
         words.append(f"the forecasts used {sum(tokens):,.0f} tokens{missing}")
     if priced:
         numbers["cost_usd"] = sum(priced)
-        missing = (
-            f" (without {many(len(asked) - len(priced), 'cell')} of unknown price)" if len(priced) < len(asked) else ""
-        )
-        words.append(f"cost US$ {sum(priced):,.2f} at list price{missing}")
+        rows = sum(c.get("cost_unknown", 0) for c in asked if c["cost_usd"] is not None)
+        numbers["forecasts_without_price"] = rows
+        missing = _without(len(asked) - len(priced), rows, lambda _: " of unknown price")
+        words.append(f"cost {dollars(sum(priced))} at list price{missing}")
     if not priced:
         words.append("no price is known for this backbone" if len({c["backbone"] for c in asked}) == 1 else "no price is known for these backbones")  # fmt: skip
     text = "; ".join(words) if not priced or not tokens else " and ".join(words)
     paid = [ledger["total"]["cost_usd"] for ledger in ledgers if ledger["total"]["cost_usd"] is not None]
     if paid:
         numbers["paid_usd"] = sum(paid)
-        tail = f"US$ {sum(paid):,.2f} were paid so far, with what cells share."
+        tail = f"So far {dollars(sum(paid))} was paid, with what cells share."
     else:
         tail = "What cells share, such as the building of an index, is not in it."
     yield Sentence(

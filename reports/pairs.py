@@ -154,6 +154,8 @@ def _clustered(pair: Pair, a: Answers, b: Answers, warnings: list[str]) -> Pair:
     if day is None:
         warnings.append("ci, p_cluster and mde are null: all shared rows fall on one decision day")
         return replace(pair, n_days=count)
+    if day.se == 0 and pair.n_discordant:
+        warnings.append("all days differ by the same, so the error cannot be estimated: mde is null, ci has no width")
     if 2 ** (1 - count) > 0.05:
         warnings.append(f"p_cluster cannot fall below {2 ** (1 - count):.3g} with {count} decision days")
     correlation = intraclass(deltas, days)

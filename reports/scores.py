@@ -33,6 +33,7 @@ class Score:
         coverage: rows with status ok / n.
         base_rate: share of positive labels among scored rows, the accuracy of always saying positive.
         positive_share: share of positive answers among scored rows with status ok.
+        tokens_unknown, cost_unknown: rows that made a call and are not in ``tokens_total``, ``cost_usd``.
         no_llm: no row made a call, so the rehearsal endpoint has no part in the figures.
         state: complete, incomplete or failed.
     """
@@ -94,7 +95,9 @@ class Score:
     ece: float | None = None
     tokens_final_mean: float | None = None
     tokens_total: float | None = None
+    tokens_unknown: int = 0
     cost_usd: float | None = None
+    cost_unknown: int = 0
     constant: bool = False
     warnings: tuple[str, ...] = ()
 

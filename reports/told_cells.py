@@ -68,8 +68,8 @@ def coverage(cells: Sequence[Row], unbegun: Sequence[str]) -> Iterable[Sentence]
         want = sum(c["n"] for c in unfinished)
         yield Sentence(
             "coverage",
-            f"{len(unfinished)} of {many(len(cells), 'cell')} {be(len(unfinished))} not complete ({have:,} of their {want:,} forecasts have a row): "
-            f"{names(unfinished)}. Their figures may still change.",
+            f"{len(unfinished)} of {many(len(cells), 'cell')} {be(len(unfinished))} not complete ({have:,} of {want:,} forecasts have a row): "
+            f"{names(unfinished)}. {'Its' if len(unfinished) == 1 else 'Their'} figures may still change.",
             "care",
             {"cells": len(cells), "not_complete": len(unfinished), "rows": have, "n": want},
             "cells",

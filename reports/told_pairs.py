@@ -9,6 +9,8 @@ from reports.wording import NAMED_AT_MOST, Row, Sentence, be, interval, many, po
 
 ALPHA = 0.05
 """Level of the corrected tests."""
+FEWEST_DAYS = 6
+"""Signs of five days have 32 patterns, so a two-sided p of 1/16 at least: above ``ALPHA`` whatever the difference."""
 _Family = tuple[str, str | None, int | None]
 
 
@@ -34,7 +36,7 @@ def _where(key: _Family, keys: Sequence[_Family]) -> str:
 
 def _nothing_to_compare(pairs: Sequence[Row], reference: str) -> Sentence:
     why = (
-        f"no row is scored in both cells of any of {many(len(pairs), 'pair')}"
+        f"no row is scored in both cells of {'the one pair' if len(pairs) == 1 else f'any of {len(pairs):,} pairs'}"
         if pairs
         else f"there is no cell of {reference} with a partner on the same backbone, benchmark, gate and seed"
     )
@@ -60,16 +62,24 @@ def _differences(where: str, family: Sequence[Row]) -> Iterable[Sentence]:
         else f"{f'{len(sure):,}' if sure else 'none'} of {len(tested):,} differences between {reference} and another method "
         f"{be(len(sure) or 1)} significant"
     )
-    text = f"{where}: {counted} after Holm's correction (α\u00a0=\u00a0{ALPHA:g}), by rows and by decision days"
+    text = f"{where}: {counted} after Holm's correction (α\u00a0=\u00a0{ALPHA:g}), {_tests(tested)}"
     if sure:
         more = f"; and {len(sure) - NAMED_AT_MOST} more" if len(sure) > NAMED_AT_MOST else ""
         text += f": {'; '.join(map(_difference, sure[:NAMED_AT_MOST]))}{more}"
     if by_rows:
         text += (
-            f". {many(len(by_rows), 'difference')} would pass by rows alone, but the days they fall on move together: do not rely on "
-            f"{'it' if len(by_rows) == 1 else 'them'}"
+            f". {many(len(by_rows), 'difference')} would pass by rows alone, but not by the days {'it falls' if len(by_rows) == 1 else 'they fall'} "
+            f"on, whose rows move together: do not rely on {'it' if len(by_rows) == 1 else 'them'}"
         )
     yield Sentence("differences", f"{text}.", "care" if by_rows else "plain", numbers, "pairs")
+
+
+def _tests(tested: Sequence[Row]) -> str:
+    """Which tests a significant pair has passed; with several epochs there is none by rows."""
+    by_days = sum(p["p_holm"] is None for p in tested)
+    if by_days == len(tested):
+        return "by decision days"
+    return "by rows and by decision days" + (" (with several epochs by days alone)" if by_days else "")
 
 
 def _undecided(where: str, family: Sequence[Row]) -> Iterable[Sentence]:
@@ -115,20 +125,47 @@ def _untested(where: str, family: Sequence[Row]) -> Iterable[Sentence]:
             {"without_discordant_rows": len(alike)},
             "pairs",
         )
-    one_day = [p for p in family if _untestable(p) and p["n_discordant"] != 0]
+    rest = [p for p in family if _untestable(p) and p["n_discordant"] != 0]
+    one_day = [p for p in rest if p["n_days"] == 1]
     if one_day:
         yield Sentence(
             "undecided",
-            f"{where}: all shared rows of {many(len(one_day), 'comparison')} ({', '.join(dict.fromkeys(p['b'] for p in one_day))}) fall on one "
+            f"{where}: all shared rows of {many(len(one_day), 'comparison')} ({_partners(one_day)}) fall on one "
             "decision day. Rows of one day move together, so no test says whether they differ.",
             "care",
             {"on_one_day": len(one_day)},
             "pairs",
         )
+    few = [p for p in rest if p["n_days"] is not None and p["n_days"] > 1]
+    if few:
+        yield Sentence(
+            "undecided",
+            f"{where}: the shared rows of {many(len(few), 'comparison')} ({_partners(few)}) fall on fewer than {FEWEST_DAYS} decision days, too few "
+            f"for the test by days to reach {ALPHA:g}, however large the difference.",
+            "care",
+            {"on_few_days": len(few), "fewest_days": FEWEST_DAYS, "alpha": ALPHA},
+            "pairs",
+        )
+    unknown = [p for p in rest if p["n_days"] is None]
+    if unknown:
+        yield Sentence(
+            "undecided",
+            f"{where}: {many(len(unknown), 'comparison')} ({_partners(unknown)}) cannot be tested by days, as a decision day is missing.",
+            "care",
+            {"without_days": len(unknown)},
+            "pairs",
+        )
 
 
 def _untestable(p: Row) -> bool:
-    return p["n_discordant"] == 0 or (p["n_days"] is not None and p["n_days"] < 2)
+    return p["n_discordant"] == 0 or p["n_days"] is None or p["n_days"] < FEWEST_DAYS
+
+
+def _partners(some: Sequence[Row]) -> str:
+    """The methods that the reference is compared with, the first by name."""
+    others = list(dict.fromkeys(p["b"] for p in some))
+    more = f" and {len(others) - NAMED_AT_MOST} more" if len(others) > NAMED_AT_MOST else ""
+    return ", ".join(others[:NAMED_AT_MOST]) + more
 
 
 def _against(alike: Sequence[Row]) -> str:
@@ -145,4 +182,4 @@ def _against(alike: Sequence[Row]) -> str:
 
 
 def _difference(p: Row) -> str:
-    return f"{p['a']} − {p['b']} on {p['benchmark']} {signed(p['diff'])} points{interval(p['ci'])}"
+    return f"{p.get('name_a', p['a'])} − {p.get('name_b', p['b'])} on {p['benchmark']} {signed(p['diff'])} points{interval(p['ci'])}"

@@ -39,8 +39,8 @@ def names(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def name(cell: Mapping[str, Any]) -> str:
-    """A cell as method × backbone × benchmark."""
-    return f"{cell['method']} × {cell['backbone']} × {cell['benchmark']}"
+    """A cell as method × backbone × benchmark, the method told apart from its likes."""
+    return f"{cell.get('name', cell['method'])} × {cell['backbone']} × {cell['benchmark']}"
 
 
 def many(count: int, noun: str) -> str:
@@ -61,6 +61,11 @@ def percent(share: float) -> str:
 def points(share: float) -> str:
     """A fraction in points of a hundred, one decimal."""
     return f"{100 * share:.1f}"
+
+
+def dollars(value: float) -> str:
+    """US$ in cents; what is less than half a cent is never shown as nothing."""
+    return f"US$ {value:,.2f}" if value == 0 or value >= 0.005 else "less than US$ 0.01"
 
 
 def signed(share: float) -> str:

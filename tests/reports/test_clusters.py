@@ -67,6 +67,16 @@ def test_one_cluster_and_no_rows_have_no_precision() -> None:
     assert clusters.codes([1, None]) is None
 
 
+def test_clusters_that_agree_have_no_error_whatever_the_rounding() -> None:
+    """Two of three right on each of seven days: a sum of deviations of 1e-16 is no error, and must not make an interval of no width."""
+    hits, days = np.tile([1.0, 1.0, 0.0], 7), np.repeat(np.arange(7), 3)
+    found = clusters.one_way(hits, days)
+    assert found is not None
+    assert found.se == 0
+    ends = clusters.share_interval(2 / 3, found)
+    assert ends == pytest.approx(intervals.score_interval(2 / 3, 7, stats.t.ppf(0.975, 6)))
+
+
 def test_two_ways_are_never_below_one() -> None:
     rng = np.random.default_rng(2)
     values, days, stocks = rng.random(60), rng.integers(0, 6, 60), rng.integers(0, 9, 60)

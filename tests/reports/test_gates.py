@@ -39,3 +39,17 @@ def test_one_gate_makes_no_table(tmp_path: Path) -> None:
     report = reports.build([tmp_path / "run"], tmp_path / "out")
     assert report.data["time_gate"] == []
     assert any(text.startswith("time_gate is empty") for text in report.warnings)
+
+
+def test_the_difference_is_over_rows_scored_in_both(tmp_path: Path) -> None:
+    strict = cell("strict", later=0)
+    for i, row in enumerate(strict):
+        row["prob_positive"] = 0.9 if (row["label"] == "positive") == (i < 10) else 0.1
+    off = [row | {"gate": "off", "cell": "tiem__b__astock__off"} for row in strict[:10]]
+    for found in (strict, off):
+        write_cell(tmp_path / "run", found)
+    report = reports.build([tmp_path / "run"], tmp_path / "out")
+    rows_of = {row["gate"]: row for row in report.data["time_gate"]}
+    assert (rows_of["strict"]["acc"], rows_of["off"]["acc"]) == (0.5, 1.0)
+    assert (rows_of["off"]["acc_minus_strict"], rows_of["off"]["n_shared"]) == (0.0, 10)
+    assert any("on the 10 rows scored in both" in text for text in report.warnings)

@@ -37,6 +37,24 @@ def test_a_row_twice_is_refused_with_file_and_key(run: Path) -> None:
     assert str(path) in str(error.value)
 
 
+@pytest.mark.parametrize("column", ["fwd_ret", "cost_usd"])
+def test_an_infinite_number_is_refused(run: Path, column: str) -> None:
+    some = rows(n=4)
+    some[2][column] = float("inf")
+    write_cell(run, some)
+    with pytest.raises(DataError, match=rf"row 2 .*astock-0002.*{column} is inf"):
+        load([run])
+
+
+@pytest.mark.parametrize(("column", "value"), [("seed", 2), ("memory", "online"), ("embedder", "other")])
+def test_two_settings_in_one_file_are_refused(run: Path, column: str, value: object) -> None:
+    some = rows(n=4)
+    some[2][column] = value
+    write_cell(run, some)
+    with pytest.raises(DataError, match=f"row 2: {column} is"):
+        load([run])
+
+
 def test_a_cell_in_two_folders_of_one_run_is_refused(run: Path) -> None:
     path = write_cell(run, rows(n=4))
     shutil.copytree(path.parent, path.parent.with_name("copy"))

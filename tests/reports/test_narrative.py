@@ -88,7 +88,7 @@ def test_families_that_differ_in_seed_are_told_apart() -> None:
 def test_nothing_to_compare_is_said() -> None:
     assert "no cell of tiem with a partner" in about("differences", report())[0].text
     assert (
-        "no row is scored in both cells of any of 1 pair"
+        "no row is scored in both cells of the one pair"
         in about("differences", report(pairs=[pair("cot", diff=None)]))[0].text
     )
 
@@ -110,6 +110,34 @@ def test_a_pair_that_no_test_can_judge_is_not_called_undecided_by_one() -> None:
     )
 
 
+def test_days_too_few_or_unknown_for_the_test_by_days_are_said() -> None:
+    """With five days the sign flips cannot fall below 1/16, so no n "needed" and no "not significant" is claimed."""
+    made = report(pairs=[pair("cot", n_days=5, p_holm=0.001, n_needed=9), pair("mem0", n_days=None, p_holm=0.001)])
+    assert not about("differences", made)
+    few, unknown = about("undecided", made)
+    assert "1 comparison (cot) fall on fewer than 6 decision days" in few.text
+    assert "1 comparison (mem0) cannot be tested by days" in unknown.text
+    assert about("differences", report(pairs=[pair("cot", n_days=6)]))
+
+
+def test_only_tests_that_were_made_are_named() -> None:
+    several = pair("cot", significant=True, p_holm=None, p_cluster_holm=0.01)
+    (said,) = about("differences", report(pairs=[several]))
+    assert "0.05), by decision days: " in said.text
+    (both,) = about("differences", report(pairs=[several, pair("mem0")]))
+    assert "by rows and by decision days (with several epochs by days alone)" in both.text
+
+
+def test_cells_of_one_method_are_told_apart() -> None:
+    cells = [cell(name=f"tiem (feed={feed})", acc_ci_day=None) for feed in ("docs", "cases")]
+    (said,) = (s for s in about("constant", report(cells=cells)) if s.tone == "care")
+    assert "tiem (feed=docs) × b × d; tiem (feed=cases) × b × d" in said.text
+    (pairs,) = about(
+        "differences", report(pairs=[pair("cot", significant=True, name_a="tiem (feed=docs)", name_b="cot")])
+    )
+    assert "tiem (feed=docs) − cot on d" in pairs.text
+
+
 def test_outcomes_that_are_not_known_yet() -> None:
     said = about("coverage", report(cells=[cell(n_pending=30)]))[-1]
     assert said.text.startswith("30 forecasts of 1 cell are about outcomes that are not known yet")
@@ -128,7 +156,7 @@ def test_coverage_that_is_not_clean() -> None:
         cell("mem0", state="incomplete", n=100, counts={"ok": 25}, coverage=0.25),
     ]
     unfinished, below = about("coverage", report(cells=cells))
-    assert "1 of 3 cells is not complete (25 of their 100 forecasts have a row): mem0 × b × d" in unfinished.text
+    assert "1 of 3 cells is not complete (25 of 100 forecasts have a row): mem0 × b × d" in unfinished.text
     assert "2 of 3 cells are below full coverage; the lowest is mem0 × b × d at 25.0 %" in below.text
     assert "99.9 %" in about("coverage", report(cells=[cell(coverage=0.9996)]))[0].text, "never rounded up to full"
     assert about("coverage", report())[0].tone == "good"
@@ -154,9 +182,13 @@ def test_cost_says_what_is_not_known() -> None:
     assert "without 1 cell that does not report them" in text
     assert "without 1 cell of unknown price" in text
     assert "no price is known" in about("cost", report(cells=[cell(cost_usd=None)]))[0].text
+    (part,) = about("cost", report(cells=[cell(tokens_unknown=11, cost_unknown=1, cost_usd=0.0004)]))
+    assert "1,000 tokens (without 11 forecasts that do not report them)" in part.text
+    assert "cost less than US$ 0.01 at list price (without 1 forecast of unknown price)" in part.text
+    assert part.numbers["forecasts_without_tokens"] == 11
     assert "No model was asked" in about("cost", report(cells=[cell(no_llm=True)]))[0].text
     paid = report(ledger=[{"run": 1, "total": {"cost_usd": 1.25}}])
-    assert "US$ 1.25 were paid so far" in about("cost", paid)[0].text
+    assert "So far US$ 1.25 was paid" in about("cost", paid)[0].text
 
 
 def test_a_constant_answer_is_the_yardstick() -> None:

@@ -282,7 +282,7 @@ def test_an_unfinished_run_and_an_unusable_reply_are_said(browser: Any, cases: P
     write_cell(run, some, meta=meta_of(some, n=40, status="incomplete", reason="interrupted"))
     page = build([run], run / "report").out / "report.html"
     with opened(browser, page) as tab:
-        assert "not complete (4 of their 40 forecasts have a row)" in tab.text("#summary")
+        assert "not complete (4 of 40 forecasts have a row)" in tab.text("#summary")
         assert tab.text("#case-count").startswith("4 of 4")
 
 

@@ -136,6 +136,14 @@ def test_equal_answers_have_no_error_and_no_smallest_difference(run: Path) -> No
     assert any("no row is discordant" in text for text in pair.warnings)
 
 
+def test_days_that_differ_by_the_same_have_no_error_and_it_is_said(run: Path) -> None:
+    days = [day for day in range(7) for _ in range(3)]
+    (pair,) = compared(run, of("tiem", [True, True, False] * 7, days), of("cot", [True, False, False] * 7, days))
+    assert (pair.diff, pair.mde, pair.n_needed) == (pytest.approx(1 / 3), None, None)
+    assert pair.p_cluster == pytest.approx(2 / 2**7)
+    assert any("all days differ by the same" in text for text in pair.warnings)
+
+
 def test_one_row_is_compared_without_failing(run: Path) -> None:
     (pair,) = compared(run, of("tiem", [True]), of("cot", [False]))
     assert (pair.n, pair.diff, pair.p_mcnemar, pair.ci_independent) == (1, 1.0, 1.0, None)

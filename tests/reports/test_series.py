@@ -164,6 +164,25 @@ def test_dominated_methods_are_never_on_the_frontier() -> None:
     assert frontier.undominated(acc, used).tolist() == [[True, False, True, True]]
 
 
+def test_benchmarks_are_drawn_apart_on_the_frontier(run: Path) -> None:
+    """Two benchmarks of as many days: with the same draws of both, what is won on one would always be lost on the other."""
+    cells = []
+    for method, taken in (("zero_shot", 1000), ("cot", 2000)):
+        for benchmark in ("astock", "edt"):
+            cell = tokens(share(method, "b", benchmark, 20), taken, taken, 0.01)
+            early = (method, benchmark) in (("zero_shot", "astock"), ("cot", "edt"))
+            for i, row in enumerate(cell):  # right on the first ten days, or on the last ten
+                said = 0.8 if (row["label"] == "positive") == ((i < 10) == early) else 0.2
+                row |= {"prob_positive": said, "direction": "positive" if said >= 0.5 else "negative"}
+            cells.append(cell)
+    shares = {row["method"]: row["frontier_share"] for row in reported(run, *cells)["tokens"]}
+    assert shares["zero_shot"] == 1
+    tie = (
+        stats.binom.pmf(range(21), 20, 0.5) ** 2
+    ).sum()  # of two independent draws; cot is ahead in half of the others
+    assert shares["cot"] == pytest.approx((1 - tie) / 2, abs=0.04)
+
+
 def test_runs_and_sampling_are_told_apart(run: Path) -> None:
     a = share("cot", "b", "astock", 10)
     b = [{**row, "epoch": 1} for row in share("cot", "b", "astock", 14)]
@@ -227,6 +246,19 @@ def test_the_majority_of_the_day_in_hindsight(run: Path) -> None:
         }
     ]  # fmt: skip
     assert "majority" not in [cell["method"] for cell in data["cells"]]
+
+
+def test_days_of_one_rank_correlation_have_no_ratio(run: Path) -> None:
+    """Spearman's 0.9 on each of seven days: its standard deviation is 0, not the 1e-16 of rounding."""
+    cell = rows(n=35)
+    for i, row in enumerate(cell):
+        row |= {
+            "decision_day": date(2024, 3, 1) + timedelta(days=i // 5),
+            "prob_positive": (0.1, 0.3, 0.2, 0.4, 0.5)[i % 5], "fwd_ret": (0.01, 0.02, 0.03, 0.04, 0.05)[i % 5],
+        }  # fmt: skip
+    (found,) = reported(run, cell)["finance"]
+    assert found["ic_mean"] == pytest.approx(0.9)
+    assert (found["ic_sd"], found["icir"], found["ic_t"]) == (0, None, None)
 
 
 def test_newey_west_by_hand() -> None:
