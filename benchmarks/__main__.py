@@ -64,6 +64,7 @@ def _add_resolve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="where to write the cells with outcomes")
     parser.add_argument(
         "--published",
+        action="extend",
         metavar="SHA256",
         nargs="+",
         default=[],

@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reference", help="method that the others are paired with (default: tiem)")
     parser.add_argument(
         "--audit",
+        action="extend",
         nargs="+",
         type=Path,
         metavar="FILE",

@@ -53,9 +53,10 @@ def read(files: Sequence[Path]) -> list[Row]:
     """
     found: dict[tuple[str, str], Row] = {}
     for file in files:
-        audit = read_json(file, SCHEMA)
+        command = f"python -m benchmarks audit NAME --json {file}"
+        audit = read_json(file, SCHEMA, f"Name a file written by {command}")
         if audit is None:
-            raise DataError(f"{file}: no such file; write it with python -m benchmarks audit NAME --json {file}")
+            raise DataError(f"{file}: no such file; write it with {command}")
         key = (audit["benchmark"], audit["split"])
         if key in found:
             raise DataError(f"{file}: a second audit of {key[0]} ({key[1]}); give one of each")

@@ -80,15 +80,16 @@ LEDGER_JSON: Schema = {
 """What the report uses of ledger.json; other keys are free, null is missing."""
 
 
-def read_json(path: Path, schema: Schema) -> dict[str, Any] | None:
-    """The object in ``path``; None if there is no such file.
+def read_json(
+    path: Path, schema: Schema, remedy: str = "Remove the file, or run the cells again."
+) -> dict[str, Any] | None:
+    """The object in ``path``; None if there is no such file. ``remedy`` is what a message about a bad one advises.
 
     Raises:
         DataError: not strict JSON in UTF-8 (NaN and lone surrogates are not), or a value that ``schema`` refuses.
     """
     if not path.exists():
         return None
-    remedy = "Remove the file, or run the cells again."
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")  # the report must be able to repeat it

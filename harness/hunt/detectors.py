@@ -67,7 +67,7 @@ DETECTORS: tuple[Detector, ...] = (
         "evaluation labels",
         "eval",
         "the outcome of an asked case, or of another one, in a prompt, an answer or a memory: all labels are turned round",
-        "outcomes that stand in the texts themselves, and what the model remembers of them",
+        "outcomes that stand in the texts themselves, that the method reads from a file of its own, or that the model remembers",
         judges.evaluation_labels,
     ),
     Detector(
@@ -82,7 +82,7 @@ DETECTORS: tuple[Detector, ...] = (
         "frozen clock",
         "clock",
         "today's date and time in a prompt, an answer or a memory: the same run on another day",
-        "a clock read in another process or by the endpoint",
+        "a clock read in another process, by the endpoint, or in C (numpy.datetime64)",
         judges.all_at_once(Change.CLOCK),
     ),
     Detector(

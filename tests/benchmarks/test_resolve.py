@@ -270,5 +270,9 @@ def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 outcomes are of no forecast, e.g. c77" in printed.err
     assert main([*arguments, "--published", "0" * 64]) == 2
     assert "none of the 1 published hashes" in capsys.readouterr().err
+    sha256 = (run / "cells/m__b__d__1/forecasts.parquet.sha256").read_text("utf-8").split()[0]
+    assert main([*arguments, "--published", sha256, "--published", "0" * 64]) == 0, (
+        "an option given twice adds to the first"
+    )
     assert main(["resolve", str(run.parent), "--outcomes", str(outcomes), "--out", str(run)]) == 2
     assert "give the run directory" in capsys.readouterr().err

@@ -73,6 +73,22 @@ def test_it_stands_on_the_page_and_in_report_json(run: Path, tmp_path: Path) -> 
     assert not (out / "tables" / "data_audit.csv").exists(), "a table of an earlier report does not stay behind"
 
 
+def test_an_option_given_twice_shows_both_audits(run: Path, tmp_path: Path) -> None:
+    demo_run(run)
+    files = [written(tmp_path / f"{name}.json", benchmark=name) for name in ("csmd", "edt")]
+    assert main([str(run), "--out", str(tmp_path / "out"), "--audit", str(files[0]), "--audit", str(files[1])]) == 0
+    shown = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["data_audit"]
+    assert [audit["benchmark"] for audit in shown] == ["csmd", "edt"]
+
+
+def test_what_to_do_about_a_bad_audit_is_not_to_run_cells_again(tmp_path: Path) -> None:
+    (tmp_path / "half.json").write_text('{"benchmark":', "utf-8")
+    for file in (tmp_path / "half.json", written(tmp_path / "other.json", findings=[{"id": "x"}])):
+        with pytest.raises(DataError, match="Name a file written by python -m benchmarks audit") as refused:
+            data_audit.read([file])
+        assert "run the cells again" not in str(refused.value)
+
+
 def test_files_that_are_no_audit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file; write it with python -m benchmarks audit"):
         data_audit.read([tmp_path / "absent.json"])
