@@ -1,7 +1,7 @@
 """Whether a probe exposes a backbone: one test a probe, Holm over those of a setting, and a verdict that never says leak-free.
 
 FAIL: answers depend on who and when beyond what chance explains. PASS: nothing of the kind seen with this many cases; ``mde`` says
-what would have been. NOT TESTABLE: too few cases or days for any answer to be told from chance.
+what would have been. NOT TESTABLE: too few cases or days for any answer to be told from chance among so many tests.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 RECOGNISED_BY_CHANCE = 0.05
 """Share of masked cases that may be named right without it being called recognition."""
-FEWEST = 6
-"""Days below which a sign-flip test cannot reach 0.05: 2 ÷ 2⁶ is the first power below it."""
 _Z = 1.959963984540054
 FAIL, PASS, NOT_TESTABLE = "FAIL", "PASS", "NOT TESTABLE"
 
@@ -53,6 +51,7 @@ class Finding:
             or an ``odds ratio``.
         n, n_units: cases, and the days (or cases) that count as one answer.
         p: two-sided, except for ``share``; ``p_holm`` over the tests of the setting.
+        p_least: the smallest p that so many cases or days can give.
         mde: smallest difference found with power 0.8 at 0.05; None where it is not defined.
         table: for an odds ratio, right from memory and forecast right, right and wrong, not and right, not and wrong.
     """
@@ -72,6 +71,7 @@ class Finding:
     mde: float | None
     cells: tuple[str, ...]
     table: tuple[int, int, int, int] | None = None
+    p_least: float | None = None
     p_holm: float | None = None
     verdict: str = NOT_TESTABLE
 
@@ -112,15 +112,19 @@ def judged(found: Iterator[Finding]) -> list[Finding]:
     testable = [test for test in every if test.p is not None]
     adjusted = dict(zip(map(id, testable), holm([t.p for t in testable if t.p is not None]), strict=True))
     return [
-        replace(test, p_holm=adjusted.get(id(test)), verdict=_verdict(test, adjusted.get(id(test)))) for test in every
+        replace(test, p_holm=adjusted.get(id(test)), verdict=_verdict(test, adjusted.get(id(test)), len(testable)))
+        for test in every
     ]
 
 
-def _verdict(test: Finding, p_holm: float | None) -> str:
-    if p_holm is None or test.value is None:
+def _verdict(test: Finding, p_holm: float | None, among: int) -> str:
+    """PASS is for a test that could have failed ``among`` so many; one that could not says nothing."""
+    if p_holm is None or test.value is None or test.p_least is None:
         return NOT_TESTABLE
     nothing = {"points": 0.0, "share": RECOGNISED_BY_CHANCE, "odds ratio": 1.0}[test.scale]
-    return FAIL if p_holm < ALPHA and test.value > nothing else PASS
+    if p_holm < ALPHA and test.value > nothing:
+        return FAIL
+    return PASS if test.p_least * among < ALPHA else NOT_TESTABLE
 
 
 def _excess(group: Probed, probe: str, measure: str, values: Floats, a: Answers, *cells: str) -> Finding:
@@ -128,10 +132,10 @@ def _excess(group: Probed, probe: str, measure: str, values: Floats, a: Answers,
     codes = units(a)
     count = int(codes.max()) + 1 if a.size else 0
     value, ci = mean(values, a) if a.size else (None, None)
-    precision = one_way(values, codes)
+    precision, sums = one_way(values, codes), np.bincount(codes, weights=values).astype(np.float64)
     return Finding(
         **vars_of(group), probe=probe, measure=measure, scale="points", n=a.size, n_units=count, value=value, ci=ci,
-        p=sign_flip(np.bincount(codes, weights=values).astype(np.float64)) if count >= FEWEST else None,
+        p=sign_flip(sums) if count > 1 else None, p_least=2.0 ** (1 - count) if count > 1 else None,
         mde=precision.smallest_difference if precision and precision.se > 0 else None, cells=cells_of(group, *cells),
     )  # fmt: skip
 
@@ -141,7 +145,7 @@ def _recognised(group: Probed) -> Iterator[Finding]:
         p = stats.binomtest(round(found.who * found.n), found.n, RECOGNISED_BY_CHANCE, alternative="greater").pvalue
         yield Finding(
             **vars_of(group), probe="identify", measure="masked cases whose company or code was named exactly", scale="share",
-            n=found.n, n_units=found.n, value=found.who, ci=found.who_ci, p=float(p), mde=None, cells=found.cells,
+            n=found.n, n_units=found.n, value=found.who, ci=found.who_ci, p=float(p), p_least=RECOGNISED_BY_CHANCE**found.n, mde=None, cells=found.cells,
         )  # fmt: skip
 
 
@@ -180,6 +184,17 @@ def _interaction(group: Probed, counts: Sequence[int], n: int) -> Finding:
         **vars_of(group), probe="recall_interaction", measure="odds of a right forecast where the return was remembered ÷ elsewhere",
         scale="odds ratio", n=n, n_units=n, value=ratio if testable else None,
         ci=(ratio * math.exp(-_Z * error), ratio * math.exp(_Z * error)) if testable else None,
-        p=float(stats.fisher_exact([counts[:2], counts[2:]]).pvalue) if testable else None, mde=None,
+        p=_fisher(counts) if testable else None, p_least=_least_fisher(counts) if testable else None, mde=None,
         cells=cells_of(group, "recall", "full"), table=(counts[0], counts[1], counts[2], counts[3]),
     )  # fmt: skip
+
+
+def _fisher(counts: Sequence[int]) -> float:
+    return float(stats.fisher_exact([counts[:2], counts[2:]]).pvalue)
+
+
+def _least_fisher(counts: Sequence[int]) -> float:
+    """The p of the more extreme of the two tables with these sums of rows and columns that hold the least or the most in one corner."""
+    first, second, column = counts[0] + counts[1], counts[2] + counts[3], counts[0] + counts[2]
+    corners = (max(0, column - second), min(first, column))
+    return min(_fisher((a, first - a, column - a, second - column + a)) for a in corners)

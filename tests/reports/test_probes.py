@@ -161,7 +161,18 @@ def test_recognition_by_hand(tmp_path: Path) -> None:
 def test_few_days_cannot_be_tested(tmp_path: Path) -> None:
     f = found(tmp_path, cell("nd", [True] * 5, truth=TRUTH[:5]))
     (test,) = f.tests
-    assert (test.verdict, test.p, test.n_units) == ("NOT TESTABLE", None, 5)
+    assert (test.verdict, test.n_units, test.p_least) == ("NOT TESTABLE", 5, 2 / 2**5)
+
+
+def test_a_pass_is_said_only_where_a_failure_would_have_survived_the_correction(tmp_path: Path) -> None:
+    """Six days reach 0.031 at best: enough for one test, not for one of two."""
+    alone = found(tmp_path / "one", cell("nd", [False] * 6, truth=TRUTH[:6]))
+    assert [test.verdict for test in alone.tests] == ["PASS"]
+    cells = [cell(probe, [False] * 6, truth=TRUTH[:6]) for probe in ("nd", "full", "masked")]
+    two = found(tmp_path / "two", *cells)
+    assert [(test.probe, test.verdict) for test in two.tests] == [
+        ("name_date", "NOT TESTABLE"), ("masked", "NOT TESTABLE"),
+    ]  # fmt: skip
 
 
 def test_answers_that_cannot_be_used_are_wrong_in_the_probe_and_left_out_of_effects(tmp_path: Path) -> None:
