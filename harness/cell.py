@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from harness.contexts import Contexts, Services
+from harness.contexts import Contexts, Notes, Services
 from harness.ending import Ending
 from harness.errors import CallFailed, GateError, HarnessError
 from harness.evidence import Gate
@@ -42,13 +42,13 @@ class CellRun:
     def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, store: CellStore) -> None:
         self.spec = spec
         self.progress = Progress(backbone=spec.config.backbone.name if spec.method.uses_llm else None)
-        self._met: dict[str, str] = {}
+        self.notes = Notes()
         self._config = spec.config
         self._services = services
         self._store = store
         self.index = index
         self.ending = Ending()
-        self.contexts = Contexts(spec, index, services, self.warn)
+        self.contexts = Contexts(spec, index, services, self.notes)
         self._filled_until: datetime | None = None
         self._rows: list[Row] = []
         self._evidence: list[Row] = []
@@ -90,7 +90,7 @@ class CellRun:
             self.index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online"
         )
         for what, n in left_out.items():
-            self.warn(f"left out of the memory: {n} {what}.")
+            self.notes.warn(f"left out of the memory: {n} {what}.")
         ingested = await Ingestion(self, needed(records, self.spec.fed_until)).run()
         committed = await self.memory.committed()
         missing = (r.key.valid_from for r in records if r.key.record_id not in committed)
@@ -100,7 +100,7 @@ class CellRun:
     def _say_what_is_missing(self, cases: Sequence[Catalyst]) -> None:
         silent = sum(self.index.focal(case) is None for case in cases)
         if silent:
-            self.warn(f"{silent} of {len(cases)} forecasts have no focal document; their prompts say so.")
+            self.notes.warn(f"{silent} of {len(cases)} forecasts have no focal document; their prompts say so.")
 
     async def _forecast_all(self, todo: Plan) -> None:
         queue = iter(todo)
@@ -165,15 +165,6 @@ class CellRun:
         finally:
             self.record_calls(None, calls)
 
-    def warn(self, what: str, detail: str = "", /) -> None:
-        """Into cell.json, with the newest ``detail``."""
-        self._met[what] = detail
-
-    @property
-    def warnings(self) -> list[str]:
-        """What was said of this run."""
-        return [f"{what}: {detail}" if detail else what for what, detail in sorted(self._met.items())]
-
     def record_calls(self, catalyst_id: str | None, calls: Sequence[Call]) -> None:
         """Put calls that belong to no forecast row on file."""
         self.progress.pay(calls)
@@ -237,7 +228,7 @@ class CellRun:
         if memory:
             await memory.export(self._store.directory / "memory.parquet", self._filled_until)
             for what, times in (await memory.incidents()).items():
-                self.warn(f"in its memory: {times} x {what}.")
+                self.notes.warn(f"in its memory: {times} x {what}.")
         rows = await asyncio.to_thread(self._store.export)
         on_file = Counter(row["status"] for row in rows)
         if ingested is None:
@@ -278,14 +269,14 @@ class CellRun:
                 "instruction_sha256": self.spec.method.instruction_sha256(),
                 "memory_log_sha256": await memory.sha256() if memory else None,
                 "memory_filled_until": self._filled_until.isoformat() if self._filled_until else None,
-                "warnings": [*self.index.benchmark.warnings, *self.warnings],
+                "warnings": [*self.index.benchmark.warnings, *self.notes.lines()],
                 "identity": self.spec.identity,
             },
         )
         self.progress.state = verdict.status
         return CellResult(
             self.spec.name, verdict.status, dict(counts), total, self.progress.resumed, verdict.reason, verdict.remedy,
-            verdict.budget, dict(sorted(self._met.items())),
+            verdict.budget, dict(sorted(self.notes.met.items())),
         )  # fmt: skip
 
     @property

@@ -16,7 +16,7 @@ from harness.clock import Stamp
 from harness.evidence import Deferred, Gate
 from harness.jobs import BenchmarkIndex, CellSpec
 from harness.memory_actor import MemoryClient
-from harness.method import MATCHED_CONTEXT_CHARS, Context, Shared, Tools, Vectors, Warn
+from harness.method import MATCHED_CONTEXT_CHARS, Context, Shared, Tools, Vectors
 from harness.records import Call, Catalyst
 
 
@@ -42,14 +42,29 @@ class _MemoryAsOf:
         return await self.memory.recall(question, self.decision, self.gate)
 
 
+class Notes:
+    """What is to be said of a run in cell.json, each thing once, with its newest detail."""
+
+    def __init__(self) -> None:
+        self.met: dict[str, str] = {}
+
+    def warn(self, what: str, detail: str = "", /) -> None:
+        """See ``harness.method.Context.warn``."""
+        self.met[what] = detail
+
+    def lines(self) -> list[str]:
+        """One a thing, sorted."""
+        return [f"{what}: {detail}" if detail else what for what, detail in sorted(self.met.items())]
+
+
 class Contexts:
     """Builds the contexts of one run's forecasts and lessons."""
 
-    def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, warn: Warn) -> None:
+    def __init__(self, spec: CellSpec, index: BenchmarkIndex, services: Services, notes: Notes) -> None:
         self._spec = spec
         self._index = index
         self._services = services
-        self._warn = warn
+        self._notes = notes
 
     def of(
         self,
@@ -81,7 +96,7 @@ class Contexts:
             feed_cases=config.feed == "docs+cases",
             context_chars=MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None,
             rng=lambda: np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
-            warn=self._warn,
+            warn=self._notes.warn,
         )
 
     def tools(self, calls: list[Call]) -> Tools:

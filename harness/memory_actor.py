@@ -252,7 +252,7 @@ class MemoryActor:
         return Tools(CallingLLM(self._chat, (0, 0), calls, "memory", self._cell, sequential=True), embed)
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class MemoryClient:
     """A picklable handle of a memory."""
 
@@ -283,6 +283,10 @@ class MemoryClient:
 
     async def export(self, path: Path, filled_until: datetime | None) -> None:
         await unwrapped(self.actor.export.remote(str(path), filled_until))
+
+    def end(self) -> None:
+        """End its process now. A handle that waits for the garbage collector would keep it for the rest of the session."""
+        ray.kill(self.actor)
 
 
 def start_memory(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from harness.calls import no_embedder
 from harness.cell import CellRun
@@ -32,10 +32,10 @@ class Worker:
         self._slots = asyncio.Semaphore(at_once)
         self._indexes: dict[str, asyncio.Task[BenchmarkIndex]] = {}
         self._vectors: dict[str, VectorsAtHand] = {}
-        self._shared: WeakValueDictionary[str, Shared] = WeakValueDictionary()
-        """What cells share that run now or wait for their turn: indexes and graphs are dropped with the last of them."""
-        self._memories: WeakValueDictionary[str, MemoryClient] = WeakValueDictionary()
-        """Those that a cell uses now."""
+        self._shared: dict[str, Shared] = {}
+        self._memories: dict[str, MemoryClient] = {}
+        self._users: Counter[str] = Counter()
+        """Cells that run now or wait for their turn, by what they share: it goes with the last of them."""
         self._runs: dict[str, CellRun] = {}
         self._ended: dict[str, Progress] = {}
         self._stopping = False
@@ -62,23 +62,26 @@ class Worker:
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
             return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy, training.budget)
-        shared = self._shared_objects(spec)
-        async with self._slots:
-            index = await self._index(benchmark[0])
-            services = Services(
-                chat=self._gateways[gateway] if gateway else None,
-                embed=self._embed(embedder) if embedder else no_embedder,
-                shared=shared,
-                memory=self._memory(spec, gateway, embedder, trained, training),
-            )
-            run = CellRun(spec, index, services, self._run_dir.store(spec.kind, spec.name))
-            self._runs[spec.name] = run
-            if self._stopping:
-                run.stop()
-            try:
-                return await run.run()
-            finally:  # what it holds goes with it: the process of its memory, above all
-                self._ended[spec.name] = self._runs.pop(spec.name).progress
+        memory, scope = _memory_key(spec, trained), _scope(spec)
+        self._users.update(filter(None, (memory, scope)))
+        try:
+            async with self._slots:
+                index = await self._index(benchmark[0])
+                services = Services(
+                    chat=self._gateways[gateway] if gateway else None,
+                    embed=self._embed(embedder) if embedder else no_embedder,
+                    shared=self._shared_objects(scope),
+                    memory=self._memory(memory, spec, gateway, embedder, trained) if memory else None,
+                )
+                run = self._runs[spec.name] = CellRun(spec, index, services, self._run_dir.store(spec.kind, spec.name))
+                if self._stopping:
+                    run.stop()
+                try:
+                    return await run.run()
+                finally:
+                    self._ended[spec.name] = self._runs.pop(spec.name).progress
+        finally:
+            self._leave(memory, scope)
 
     async def progress(self) -> dict[str, Progress]:
         """Counts by cell."""
@@ -95,36 +98,35 @@ class Worker:
             self._vectors[embedder] = VectorsAtHand(self._embedders[embedder])
         return self._vectors[embedder]
 
-    def _shared_objects(self, spec: CellSpec) -> Shared:
-        """Objects are shared by cells with the same backbone, embedder and gate."""
-        identity = spec.identity
-        scope = digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])[:16]
-        shared = self._shared.get(scope)
-        if shared is None:
-            self._shared[scope] = shared = shared_objects(self._run_dir.path / "artefacts" / scope)
-        return shared
+    def _shared_objects(self, scope: str) -> Shared:
+        if scope not in self._shared:
+            self._shared[scope] = shared_objects(self._run_dir.path / "artefacts" / scope)
+        return self._shared[scope]
 
     def _memory(
-        self,
-        spec: CellSpec,
-        gateway: str | None,
-        embedder: str | None,
-        trained: str | None,
-        training: CellResult | None,
-    ) -> MemoryClient | None:
+        self, key: str, spec: CellSpec, gateway: str | None, embedder: str | None, trained: str | None
+    ) -> MemoryClient:
         learner = spec.method.learner()
-        if learner is None or spec.config.memory == "none":
-            return None
-        # A frozen memory is read by all cells here through one actor; one that learns belongs to its cell.
-        key = spec.name if spec.learns else digest([learner.fingerprint(), trained])
-        memory = self._memories.get(key)
-        if memory is None:
+        assert learner is not None
+        if key not in self._memories:
             journal = self._run_dir.store(spec.kind, spec.name).directory / "memory.jsonl" if spec.learns else None
             chat = self._gateways[gateway] if gateway else None
             embed = self._embedders[embedder] if embedder else no_embedder
-            memory = start_memory(learner, Path(trained) if trained else None, journal, chat, embed, spec.name)
-            self._memories[key] = memory
-        return memory
+            self._memories[key] = start_memory(
+                learner, Path(trained) if trained else None, journal, chat, embed, spec.name
+            )
+        return self._memories[key]
+
+    def _leave(self, memory: str | None, scope: str) -> None:
+        """A cell has ended: what nobody else uses goes, the process of a memory above all."""
+        for key in filter(None, (memory, scope)):
+            self._users[key] -= 1
+            if self._users[key]:
+                continue
+            del self._users[key]
+            self._shared.pop(key, None)
+            if (client := self._memories.pop(key, None)) is not None:
+                client.end()
 
     async def _index(self, reference: Any) -> BenchmarkIndex:
         async def load() -> BenchmarkIndex:
@@ -134,3 +136,17 @@ class Worker:
         if key not in self._indexes:
             self._indexes[key] = asyncio.create_task(load())
         return await self._indexes[key]
+
+
+def _scope(spec: CellSpec) -> str:
+    """Of cells with the same backbone, embedder, gate and benchmark, which share objects."""
+    identity = spec.identity
+    return digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])[:16]
+
+
+def _memory_key(spec: CellSpec, trained: str | None) -> str | None:
+    """A frozen memory is read by all cells here through one actor; one that learns belongs to its cell."""
+    learner = spec.method.learner()
+    if learner is None or spec.config.memory == "none":
+        return None
+    return spec.name if spec.learns else digest([learner.fingerprint(), trained])

@@ -107,5 +107,5 @@ async def _forecasts(
     for case, epoch in planned(benchmark, spec):
         if only is None or case.catalyst_id in only:
             found[case.catalyst_id] = await spec.method.forecast(case, run.contexts.of(case, epoch, [], []))
-    warnings += run.warnings
+    warnings += run.notes.lines()
     return found
