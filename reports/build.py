@@ -55,15 +55,16 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None, audi
     loaded, probe_cells = probes.apart(load(run_dirs))
     f = find(loaded, reference or REFERENCE)
     probed = probes.find(loaded.cells, f.scores, probe_cells)
-    warnings = (*cautions(f), *probed.warnings)
+    audited, hunts = data_audit.read(audits), hunt.read(run_dirs)
+    every_cell = (*loaded.cells, *probe_cells)
+    warnings = (*cautions(f), *probed.warnings, *data_audit.doubts(audited, every_cell))
     title = labels.titled(HEADING, probed.every)
     data = as_json(f, title, warnings) | probes.as_json(probed) | {"label": labels.label(probed.every)}
     told = narrative(data)
     if not f.scores and probed.scores:
         told = tuple(s for s in told if s.topic == "label")  # the rest would speak of no cell
-    audited, hunts = data_audit.read(audits), hunt.read(run_dirs)
     data |= {"data_audit": audited, "leak_hunt": hunts}
-    sentences = (*told, *data_audit.narrative(audited), *probe_tables.narrative(probed))
+    sentences = (*told, *data_audit.narrative(audited, every_cell), *probe_tables.narrative(probed))
     data["summary"] = [asdict(sentence) for sentence in sentences]
     viewer = build_viewer(run_dirs, labels.display_names(probed.every))
     data["viewer"] = {"forecasts": viewer.forecasts, "notes": list(viewer.notes)}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import DataError
+from reports.load import Cell
 from reports.read import Schema, read_json
 from reports.tables import Column, Table
 from reports.wording import Row, Sentence, be, many
@@ -112,17 +113,56 @@ def tables(audits: Sequence[Row]) -> tuple[Table, ...]:
     )
 
 
-def narrative(audits: Sequence[Row]) -> Iterable[Sentence]:
-    """A sentence a benchmark: how many checks found something, and which of it can leak or make a label wrong."""
+def doubts(audits: Sequence[Row], cells: Sequence[Cell]) -> list[str]:
+    """Warnings about audits that are not of the data that ``cells`` ran on."""
+    found = []
     for audit in audits:
+        ran = _settings(audit["benchmark"], cells)
+        if not ran:
+            found.append(
+                f"The audit of {audit['benchmark']} is about no cell of this report: none runs on that benchmark."
+            )
+            continue
+        used = [(path, sha) for one in ran for path, sha in (one.get("files") or {}).items()]
+        looked_at = {file["path"]: file["sha256"] for file in audit.get("files") or ()}
+        other = sorted({path for path, sha in used if path in looked_at and looked_at[path] != sha})
+        if other:
+            found.append(
+                f"The audit of {audit['benchmark']} looked at other bytes than the cells ran on: {', '.join(other)}. "
+                f"Audit again: python -m benchmarks audit {audit['benchmark']} --json FILE"
+            )
+    return found
+
+
+def narrative(audits: Sequence[Row], cells: Sequence[Cell]) -> Iterable[Sentence]:
+    """A sentence a benchmark of ``cells``: how many checks found something, and which of it can leak or make a label wrong."""
+    for audit in audits:
+        ran = _settings(audit["benchmark"], cells)
+        if not ran:
+            continue
+        away = set.intersection(*({*((one.get("settings") or {}).get("exclude") or ())} for one in ran))
         failed = [f for f in audit["findings"] if f["verdict"] == "FAIL"]
-        high = [f for f in failed if f["severity"] == _SEVERITIES[0]]
+        high = [f for f in failed if f["severity"] == _SEVERITIES[0] and f["id"] not in away]
         text = f"The data of {audit['benchmark']} ({audit['split']}): {len(failed)} of {many(len(audit['findings']), 'check')} found something"
         if high:
             named = "; ".join(f"{f['id']} ({f['count']:,} of {f['total']:,} {f['unit']})" for f in high)
             text += f", of which {len(high)} {be(len(high))} severe: {named}"
-        numbers = {"checks": len(audit["findings"]), "failed": len(failed), "severe": len(high)}
+        left_out = sorted(away & {f["id"] for f in failed})
+        if left_out:
+            text += f". All its cells leave out {', '.join(left_out)}"
+        numbers = {
+            "checks": len(audit["findings"]),
+            "failed": len(failed),
+            "severe": len(high),
+            "left_out": len(left_out),
+        }
         yield Sentence("data", f"{text}.", "care" if high else "plain", numbers, "data_audit")
+
+
+def _settings(benchmark: str, cells: Sequence[Cell]) -> list[Row]:
+    """What cell.json says of the benchmark that each of its cells ran on."""
+    identities = ((cell.meta or {}).get("identity") or {} for cell in cells if cell.benchmark == benchmark)
+    return [identity.get("benchmark") or {} for identity in identities]
 
 
 def _flat(stats: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

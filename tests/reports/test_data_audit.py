@@ -11,7 +11,8 @@ import pytest
 from harness.errors import DataError
 from reports import build, data_audit
 from reports.__main__ import main
-from tests.reports.runs import demo_run
+from reports.load import Cell, load
+from tests.reports.runs import demo_run, meta_of, rows, write_cell
 
 
 def finding(name: str, verdict: str, severity: str = "low", count: int = 0) -> dict[str, Any]:
@@ -49,25 +50,51 @@ def test_what_failed_and_is_severe_comes_first(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_sentence_counts_and_names_what_is_severe() -> None:
-    (said,) = data_audit.narrative([AUDIT])
+def cells_on(directory: Path, benchmark: str = "csmd", **about: Any) -> tuple[Cell, ...]:
+    """A cell on ``benchmark`` whose cell.json says ``about`` of it."""
+    found = rows("cot", benchmark=benchmark, n=4)
+    write_cell(directory, found, meta=meta_of(found, identity={"benchmark": about}))
+    return load([directory]).cells
+
+
+def test_what_all_cells_leave_out_is_not_severe_for_them(tmp_path: Path) -> None:
+    (said,) = data_audit.narrative([AUDIT], cells_on(tmp_path, settings={"exclude": ["early", "no_such"]}))
+    assert said.text.endswith("2 of 4 checks found something. All its cells leave out early.")
+    assert (said.tone, said.numbers["severe"]) == ("plain", 0)
+
+
+def test_an_audit_of_other_data_is_told_of(tmp_path: Path) -> None:
+    audit = AUDIT | {"files": [{"path": "eval/x.json", "sha256": "ab", "rows": 4}]}
+    assert (
+        data_audit.doubts([audit], cells_on(tmp_path / "same", files={"eval/x.json": "ab", "event/y.json": "0"})) == []
+    )
+    (other,) = data_audit.doubts([audit], cells_on(tmp_path / "other", files={"eval/x.json": "cd"}))
+    assert "looked at other bytes than the cells ran on: eval/x.json" in other
+    elsewhere = cells_on(tmp_path / "elsewhere", "edt")
+    (foreign,) = data_audit.doubts([audit], elsewhere)
+    assert "about no cell of this report" in foreign
+    assert not list(data_audit.narrative([audit], elsewhere)), "the first screen is about the cells of the report"
+
+
+def test_the_sentence_counts_and_names_what_is_severe(tmp_path: Path) -> None:
+    (said,) = data_audit.narrative([AUDIT], cells_on(tmp_path))
     assert (
         said.text
         == "The data of csmd (eval): 2 of 4 checks found something, of which 1 is severe: early (7 of 128 labels)."
     )
-    assert (said.tone, said.numbers) == ("care", {"checks": 4, "failed": 2, "severe": 1})
-    (calm,) = data_audit.narrative([AUDIT | {"findings": [finding("clean", "PASS")]}])
+    assert (said.tone, said.numbers) == ("care", {"checks": 4, "failed": 2, "severe": 1, "left_out": 0})
+    (calm,) = data_audit.narrative([AUDIT | {"findings": [finding("clean", "PASS")]}], cells_on(tmp_path))
     assert (calm.text, calm.tone) == ("The data of csmd (eval): 0 of 1 check found something.", "plain")
 
 
 def test_it_stands_on_the_page_and_in_report_json(run: Path, tmp_path: Path) -> None:
     demo_run(run)
     out = tmp_path / "out"
-    assert main([str(run), "--out", str(out), "--audit", str(written(tmp_path / "a.json"))]) == 0
+    assert main([str(run), "--out", str(out), "--audit", str(written(tmp_path / "a.json", benchmark="astock"))]) == 0
     page = (out / "report.html").read_text("utf-8")
     assert "Audit of the data, before any model has seen it" in page
     assert "7 of 128 labels" in page
-    assert json.loads((out / "report.json").read_text("utf-8"))["data_audit"] == [AUDIT]
+    assert json.loads((out / "report.json").read_text("utf-8"))["data_audit"] == [AUDIT | {"benchmark": "astock"}]
     assert (out / "tables" / "data_audit.csv").exists()
     build([run], out)
     assert not (out / "tables" / "data_audit.csv").exists(), "a table of an earlier report does not stay behind"
