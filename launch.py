@@ -17,9 +17,12 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import hydra
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
@@ -170,13 +173,23 @@ def tell_what_is_left(result: RunResult, console: Console) -> None:
 
 
 def tell_what_to_publish(result: RunResult, directory: RunDirectory, console: Console) -> None:
-    """The hashes of forecasts whose outcomes are not known yet."""
+    """The hashes of forecasts whose outcomes are not known yet, and how many of them the world knows already."""
     for cell in result.cells:
-        seal = directory.path / "cells" / cell.cell / SEAL
-        if seal.exists():
+        folder = directory.path / "cells" / cell.cell
+        if not (folder / SEAL).exists():
+            continue
+        sha256 = (folder / SEAL).read_text("utf-8").split()[0]
+        say(console, f"to publish before the outcomes are known: {sha256}  ({folder})")
+        pending = pq.read_table(
+            folder / "forecasts.parquet", columns=["resolve_time"], filters=pc.field("label").is_null()
+        )
+        times = [at for at in pending["resolve_time"].to_pylist() if at is not None]
+        late = sum(at <= datetime.now(UTC) for at in times)
+        if late:
             say(
                 console,
-                f"to publish before the outcomes are known: {seal.read_text('utf-8').split()[0]}  ({seal.parent})",
+                f"warning: {late} of {len(times)} of these outcomes could be known by now (the first on {min(times):%Y-%m-%d}): a hash "
+                "published today says nothing of those forecasts",
             )
 
 

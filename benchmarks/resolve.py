@@ -81,6 +81,15 @@ def resolve(
     _refuse_early(returns, [row for _, _, rows in sealed for row in rows], now)
     if unused := sorted(returns.keys() - asked):
         warnings.append(f"{outcomes.name}: {len(unused)} outcomes are of no forecast, e.g. {unused[0]}.")
+    if large := sum(fwd_ret > 1 for fwd_ret in returns.values()):
+        warnings.append(
+            f"{outcomes.name}: {large} returns are above 100 %; are they in per cent? Fractions are expected."
+        )
+    if not published:
+        warnings.append(
+            "no published hash was given (--published): the forecasts are held against the hash beside them, which whoever changes them can "
+            "write anew."
+        )
     done: list[Resolved] = []
     for folder, sha256, rows in sealed:
         joined = [_joined(row, returns) for row in rows]
@@ -148,6 +157,10 @@ def _returns(outcomes: Path) -> tuple[dict[str, float], list[str]]:
             if row.get("fwd_ret") is None and row.get("outcome") is None:
                 continue
             fwd_ret = row.number("fwd_ret")
+            if fwd_ret <= -1:
+                raise row.error(
+                    "fwd_ret", f"is {fwd_ret!r}: nothing loses all its value or more; give a fraction, -0.05 for -5 %"
+                )
             label = row.optional_choice("outcome", (POSITIVE, NEGATIVE, DROPPED))
             if label not in (None, label_of(fwd_ret)):
                 raise row.error("outcome", f"contradicts fwd_ret = {fwd_ret!r}, which is {label_of(fwd_ret)}")

@@ -220,6 +220,7 @@ def test_an_outcome_of_the_future_is_refused(run: Path) -> None:
     [
         ("catalyst_id,fwd_ret,outcome\nc0,0.03,negative\n", "line 2 .c0.: outcome = 'negative': contradicts fwd_ret"),
         ("catalyst_id,fwd_ret\nc0,0.03\nc0,0.03\n", "duplicate"),
+        ("catalyst_id,fwd_ret\nc0,-1.5\n", "line 2 .c0.: fwd_ret = .*nothing loses all its value"),
         ("catalyst_id,fwd_ret\nc0,up\n", "fwd_ret = 'up'"),
         ("catalyst_id,fwd_ret,outcome\nc0,,positive\n", "fwd_ret is missing"),
         ("catalyst_id,outcome\nc0,positive\n", "column fwd_ret is missing"),
@@ -228,6 +229,23 @@ def test_an_outcome_of_the_future_is_refused(run: Path) -> None:
 def test_bad_outcomes(run: Path, outcomes: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         resolved(run, outcomes)
+
+
+def test_what_is_not_held_against_a_published_hash_is_said(run: Path) -> None:
+    file = run.parent / "outcomes.csv"
+    file.write_text(OUTCOMES, "utf-8")
+    _, warnings = resolve(run, file, run.parent / "out", (), NOW)
+    assert any("no published hash was given" in text for text in warnings)
+    sha256 = hashlib.sha256(next(run.glob("cells/*/forecasts.parquet")).read_bytes()).hexdigest()
+    _, warnings = resolve(run, file, run.parent / "out", [sha256], NOW)
+    assert warnings == []
+
+
+def test_returns_in_per_cent_are_doubted(run: Path) -> None:
+    file = run.parent / "outcomes.csv"
+    file.write_text("catalyst_id,fwd_ret\nc0,3.1\nc1,0.2\nc2,1.5\n", "utf-8")
+    _, warnings = resolve(run, file, run.parent / "out", (), NOW)
+    assert any("2 returns are above 100 %" in text for text in warnings)
 
 
 def test_a_cell_without_a_hash_is_refused(run: Path) -> None:

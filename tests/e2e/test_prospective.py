@@ -41,6 +41,7 @@ def test_forecast_publish_resolve(run_here: Callable[..., Ran], root: Path, tmp_
     cell = ran.cell("zero_shot")
     sha256 = hashlib.sha256((cell / "forecasts.parquet").read_bytes()).hexdigest()
     assert sha256 in ran.text
+    assert "33 of 33 of these outcomes could be known by now" in ran.text, "the sample's outcomes are years old"
     assert (cell / "forecasts.parquet.sha256").read_text() == f"{sha256}  forecasts.parquet\n"
     before = ran.forecasts()
     assert len(before) == 33
