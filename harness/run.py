@@ -108,7 +108,7 @@ def _write_manifest(
     directory.update_manifest(
         {
             "versions": {"python": platform.python_version(), **{p: metadata.version(p) for p in PACKAGES}},
-            "git_commit": _git_commit(),
+            "git_commit": git_commit(),
             "command": [Path(sys.executable).name, "launch.py", *command],
             "started_at": started.isoformat(),
             "finished_at": finished.isoformat() if finished else None,
@@ -129,7 +129,7 @@ def _data_row(job: Job, file: Any) -> dict[str, Any]:
     }
 
 
-def _git_commit() -> str | None:
+def git_commit() -> str | None:
     """Commit of the code that runs, None outside a checkout."""
     here = Path(__file__).parent
     try:

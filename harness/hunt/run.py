@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import ray
 from rich.console import Console
 
 from harness.config import build
-from harness.errors import ConfigError
+from harness.errors import ConfigError, DataError
 from harness.hunt.detectors import DETECTORS, judged
 from harness.hunt.judges import Finding, Hunt, Verdict
 from harness.hunt.stage import Subject, World, run_world, worlds_of
@@ -20,6 +22,7 @@ from harness.hunt.trace import Trace
 from harness.hunt.worlds import hunted
 from harness.jobs import Job
 from harness.records import Benchmark
+from harness.run import git_commit
 from harness.session import start_ray
 from harness.store import RunDirectory, write_json
 
@@ -44,7 +47,7 @@ def hunt(jobs: Sequence[Job], directory: RunDirectory, console: Console, say: Sa
             start_ray(cluster.address, cluster.object_store_mb)
             exit.callback(ray.shutdown)
         found = _joined(jobs, say)
-    write_json(directory.path / FILE, as_json(found))
+    write_json(directory.path / FILE, with_earlier(as_json(found), directory.path / FILE))
     _print(found, console)
     say(
         f"hunted {len(found)} cells through {sum(len(h.traces) for h, _ in found)} worlds in {time.monotonic() - started:.0f} s"
@@ -123,12 +126,32 @@ def as_json(found: Sequence[tuple[Hunt, dict[str, Finding]]]) -> dict[str, Any]:
                 "documents": len(h.benchmark.evaluation.corpus.documents),
                 "experience": len(h.benchmark.experience.catalysts) if h.benchmark.experience else 0,
                 "worlds": len(h.traces),
+                "git_commit": git_commit(),
+                "config": h.subject.spec.config.model_dump(mode="json", by_alias=True),
+                "data": [asdict(file) for file in h.benchmark.files],
                 "sent": dict(h.base.sent),
                 "findings": [{"detector": name, **asdict(finding)} for name, finding in findings.items()],
             }
             for h, findings in found
         ],
     }
+
+
+def with_earlier(found: dict[str, Any], path: Path) -> dict[str, Any]:
+    """``found`` after what earlier hunts of the run directory found of other cells: a FAIL does not vanish by the next command.
+
+    Raises:
+        DataError: the file there is no hunt's.
+    """
+    if not path.exists():
+        return found
+    try:
+        earlier = json.loads(path.read_text("utf-8"))["hunted"]
+        anew = {one["cell"] for one in found["hunted"]}
+        kept = [one for one in earlier if one["cell"] not in anew]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: not the file of a hunt ({error}); move it away") from None
+    return found | {"hunted": [*kept, *found["hunted"]]}
 
 
 def _print(found: Sequence[tuple[Hunt, dict[str, Finding]]], console: Console) -> None:
