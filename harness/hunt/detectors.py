@@ -106,6 +106,14 @@ DETECTORS: tuple[Detector, ...] = (
         "copies between T and the last decision; texts that say the same in other words",
         judges.twins,
     ),
+    Detector(
+        "outside",
+        "outs",
+        "a file of the benchmark opened, a connection made or a program started by the method while it runs: it is the same in all "
+        "worlds, so nothing else sees it",
+        "files that C code opens (Parquet by Arrow), copies under another name, what was read when the module was imported",
+        judges.outside,
+    ),
 )
 
 

@@ -222,3 +222,12 @@ def experience_labels(hunt: Hunt) -> Finding:
         f"{len(early)} forecasts and {len(learned_early)} operations before {since:%Y-%m-%d} the same; after it "
         f"{moved} of {len(late)} forecasts{' and the memory' if learned else ''} follow the labels",
     )
+
+
+def outside(hunt: Hunt) -> Finding:
+    """Nothing was reached past the context, in any world."""
+    for world, trace in hunt.traces.items():
+        if trace.reached:
+            witness = Witness("all", str(world.change), "outside", None, trace.reached[0])
+            return Finding(Verdict.FAIL, f"reached past its context: {'; '.join(trace.reached[:3])}", witness)
+    return Finding(Verdict.PASS, f"no file of the benchmark, no connection and no program in {len(hunt.traces)} worlds")

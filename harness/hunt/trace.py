@@ -18,6 +18,7 @@ from harness.calls import Embedding
 from harness.errors import HarnessError
 from harness.gateway.settings import Endpoint
 from harness.hunt.canaries import Canary
+from harness.hunt.outside import watching
 from harness.hunt.watching import Errand, Journal, Request, Sighting, WatchingGateway, watched
 from harness.jobs import CellSpec, Job
 from harness.local import Ended, run_here
@@ -57,6 +58,7 @@ class Trace:
         sightings: canaries that were seen too early.
         controls: catalysts whose control canary reached a request.
         sent: number of requests and embedded texts by stage.
+        reached: files of the benchmark, connections and programs that it reached by itself.
         failure: why the run could not be made, None if it was.
     """
 
@@ -65,6 +67,7 @@ class Trace:
     sightings: tuple[Sighting, ...] = ()
     controls: frozenset[str] = frozenset()
     sent: Mapping[str, int] = field(default_factory=dict)
+    reached: tuple[str, ...] = ()
     failure: str | None = None
 
     def before(self, since: datetime | None) -> list[Operation]:
@@ -103,8 +106,10 @@ def traced(
 
     ended, failure = None, None
     watched_job = _under_watch(job, journal, at_once)
+    files = [file.path for file in job.benchmark.files]
     try:
-        (ended,) = asyncio.run(run_here([watched_job], scratch, only=only, chat=chat, watch=watch))
+        with watching(files) as reached:
+            (ended,) = asyncio.run(run_here([watched_job], scratch, only=only, chat=chat, watch=watch))
         if not ended.rows:
             failure = f"no forecast was made: {ended.result.reason}"
     except HarnessError as error:
@@ -117,6 +122,7 @@ def traced(
         sightings=tuple(journal.sightings.values()),
         controls=frozenset(journal.controls),
         sent=dict(sorted(journal.sent.items())),
+        reached=tuple(reached),
         failure=failure,
     )
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
+import socket
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,7 +30,7 @@ TOP = 4
 
 def whole(ctx: Context) -> Benchmark:
     """The benchmark behind the views: what no method should reach."""
-    benchmark: Benchmark = ctx.warn.__self__.index.benchmark  # type: ignore[attr-defined]
+    benchmark: Benchmark = ctx.embed.func.__self__._index.benchmark  # type: ignore[attr-defined]
     return benchmark
 
 
@@ -203,3 +208,29 @@ class NeverForgetting(Remembering):
 
     async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
         return [f"{name} was {label}" for name, label in sorted(self._taught.items())]
+
+
+class ReadingTheFile(Asking):
+    """Opens the benchmark's file instead of asking its context."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        return [Path(__file__).with_name("world.py").read_text("utf-8").splitlines()[0]]
+
+
+class Dialling(Asking):
+    """Asks somebody on the network."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with contextlib.suppress(OSError), socket.socket() as line:
+            line.connect(("127.0.0.1", 9))
+        return []
+
+
+class Starting(Asking):
+    """Has another program look."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", "print('so they say')"], capture_output=True, text=True, check=True
+        )
+        return [done.stdout]

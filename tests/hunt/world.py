@@ -14,7 +14,7 @@ from harness.hunt.stage import Subject, World, run_world, worlds_of
 from harness.hunt.trace import Trace
 from harness.jobs import CellSpec
 from harness.method import Method
-from harness.records import NEGATIVE, POSITIVE, Benchmark, CaseSet, Catalyst, Corpus, Document, Outcome, Stock
+from harness.records import NEGATIVE, POSITIVE, Benchmark, CaseSet, Catalyst, Corpus, DataFile, Document, Outcome, Stock
 from tests.support import config_of
 
 TZ = "Asia/Shanghai"
@@ -65,7 +65,9 @@ def cases(name: str, days: list[int], wait: int) -> CaseSet:
     return CaseSet(name, tuple(catalysts), outcomes, Corpus(tuple(document(n) for n in range(36)), STOCKS))
 
 
-BENCHMARK = Benchmark("tests", cases("e", [10, 14, 20, 25], 6), cases("p", [2, 4, 6, 8, 9, 11, 16], 7), True, ())
+FILE = DataFile("tests/hunt/world.py", "0" * 64, 0)
+"""The benchmark is made here, so this is its file."""
+BENCHMARK = Benchmark("tests", cases("e", [10, 14, 20, 25], 6), cases("p", [2, 4, 6, 8, 9, 11, 16], 7), True, (FILE,))
 
 
 @cache
