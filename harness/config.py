@@ -63,7 +63,7 @@ class ClusterSettings(_Strict):
     name: str = "local"
     address: str | None = None
     workers: PositiveInt = 2
-    cells_per_worker: PositiveInt = 8
+    cells_per_worker: PositiveInt = 6
     object_store_mb: int = Field(default=256, ge=80)
 
 
