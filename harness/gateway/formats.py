@@ -24,7 +24,8 @@ LADDER = ("json_schema", "object_schema", "json_object", "none")
 
 _REFUSED = frozenset({400, 415, 422})
 _PATIENCE = 2
-"""Server errors in the first form before the next one is tried: one may be an accident."""
+"""Server errors in the first form before the next one is tried: one may be an accident, unless it names what it refuses."""
+_NAMED = ("response_format", "json_schema")
 
 Exchange = tuple[str, dict[str, Any]]
 
@@ -74,7 +75,7 @@ class Formats:
             exchange = await wire.chat(shaped(body, rung))
         except AttemptFailed as error:
             if self.known is None and self._goes_down(error.failure, descent):
-                raise AttemptFailed(dataclasses.replace(error.failure, retry=True)) from error
+                raise AttemptFailed(dataclasses.replace(error.failure, retry=True, form=True)) from error
             raise
         if self.known is None:
             self.known = rung
@@ -92,7 +93,8 @@ class Formats:
             return False
         if failure.http_status >= 500:
             descent.errors += 1
-            if descent.rung == 0 and descent.errors < _PATIENCE:
+            named = any(word in failure.reason for word in _NAMED)
+            if descent.rung == 0 and descent.errors < _PATIENCE and not named:
                 return False
         elif failure.http_status not in _REFUSED:
             return False

@@ -48,6 +48,7 @@ class Failure:
         wait_s: seconds the server asked for, unbounded, or None.
         late: its deadline has passed.
         limits: a minute, as a 429 names them: see ``named_limits``.
+        form: it was the form in which the schema is asked for; another is tried, and nothing is wrong with the endpoint.
         unanswered: the request may have reached the provider and be billed; nobody can tell.
     """
 
@@ -59,6 +60,7 @@ class Failure:
     http_status: int | None = None
     late: bool = False
     limits: Mapping[str, float] = field(default_factory=dict)
+    form: bool = False
     unanswered: bool = False
 
 

@@ -131,7 +131,7 @@ class Sender:
             sending.refusals += 1
             limiter.named(failure.limits)
             limiter.refused(permit, failure.reason, min(failure.wait_s or 0.0, self._endpoint.max_retry_wait_s))
-        elif failure.http_status is None or failure.http_status >= 500:
+        elif not failure.form and (failure.http_status is None or failure.http_status >= 500):
             limiter.failed(permit, failure.reason, failure.http_status is not None or failure.late, id(sending))
         else:
             limiter.accepted(permit)

@@ -50,9 +50,7 @@ def test_the_best_form_taken_is_found_and_kept(tmp_path: Path, accepts: str, ref
         assert stats(server)["chat"]["ok"] == 3
     finally:
         server.stop()
-    # Two server errors, then one for each further form; a 400 says at once what it means.
-    rung = LADDER.index(accepts)
-    assert descent == (rung if refusal == 400 else rung + (rung > 0))
+    assert descent == LADDER.index(accepts), "one refusal a form: a 400, or a server error that names what it refuses"
     with sqlite3.connect(store) as db:
         assert db.execute("SELECT name, value FROM facts").fetchall() == [("structured:e:rehearsal", accepts)]
 
@@ -76,6 +74,15 @@ def test_one_server_error_is_an_accident(play: Any, tmp_path: Path) -> None:
     assert done.status is Status.OK
     assert [s["body"]["response_format"]["type"] for s in seen] == ["json_schema"] * 2
     assert ReplyCache(tmp_path / "replies.sqlite").fact("structured:e:m") == "json_schema"
+
+
+def test_server_errors_without_a_reason_may_be_the_form(play: Any) -> None:
+    """Two of them in the first form, one in each further: then the endpoint is not taken to be down."""
+    nothing_said = (500, {}, {})
+    done, seen, _ = play([*[nothing_said] * 4, GOOD], lambda gateway: gateway.complete(ask()))
+    assert done.status is Status.OK
+    asked = [s["body"].get("response_format", {}).get("type", "none") for s in seen]
+    assert asked == ["json_schema", "json_schema", "json_object", "json_object", "none"]
 
 
 def test_once_known_a_refusal_is_the_requests_own_affair(play: Any) -> None:
