@@ -136,7 +136,7 @@ def test_no_minute_holds_more_than_the_limit_whoever_comes_and_goes(runs: list[R
     together(Limits(rpm), runs, max_in_flight=50, delay=lambda: rng.uniform(0, 1), lag=lambda: rng.uniform(0, 0.02))
     left = [t for run in runs for t in run.left]
     assert most_in_window(left, 60) <= rpm
-    assert most_in_air(runs) <= 50
+    assert most_in_air(runs) <= 50 + len(runs) - 1, "a session may have one in the air, however small its share"
     for run in runs:
         assert len(run.left) == run.calls or run.killed < math.inf
 
