@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -41,3 +43,24 @@ def data_root() -> Path:
     if not root:
         pytest.skip("HARNESS_DATA is not set: tests on the released benchmarks are left out")
     return Path(root).resolve()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def released_benchmarks_are_loaded_once() -> Iterator[None]:
+    """Records are immutable and the released files stay as they are, so tests that configure the same benchmark share it."""
+    import benchmarks
+
+    root, load = os.environ.get("HARNESS_DATA"), benchmarks.load
+    loaded: dict[str, Any] = {}
+
+    def shared(**values: Any) -> Any:
+        if root is None or Path(str(values.get("root"))).resolve() != Path(root).resolve():
+            return load(**values)
+        key = json.dumps(values, sort_keys=True, default=str)
+        if key not in loaded:
+            loaded[key] = load(**values)
+        return loaded[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmarks, "load", shared)
+        yield

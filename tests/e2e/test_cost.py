@@ -16,7 +16,9 @@ from tests.e2e.conftest import Ran, stats
 
 pytestmark = pytest.mark.slow
 PRICED = ("backbone.prices.input=1", "backbone.prices.output=10")
-GRID = ("-m", "method=zero_shot,cot,vanilla_rag,majority,tiem,tiem_scmr,tiem_wo_csm,tiem_wo_eeh,tiem_wo_hefr")
+GRID = (
+    "-m", "method=zero_shot,cot,vanilla_rag,majority,tiem,tiem_scmr,tiem_wo_csm,tiem_wo_eeh,tiem_wo_hefr", "run.limit=12",
+)  # fmt: skip
 
 
 @pytest.fixture

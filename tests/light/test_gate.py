@@ -46,7 +46,7 @@ def test_deleting_the_future_changes_no_prompt(method: str, place: str, bench: B
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_document_that_tells_the_outcome(method: str, place: str, bench: Benchmark, tmp_path: Path) -> None:
-    """After T it changes nothing; before T, or with the gate off, it changes the prompt."""
+    """After T it changes nothing; before T, or with the gate off (seen on the sample: it reads a whole corpus), it changes the prompt."""
     [case] = sampled(bench, (0.7,))
     late, early = (with_document(bench, telltale(bench, case, minutes)) for minutes in (+1, -1))
 
@@ -56,7 +56,8 @@ def test_a_document_that_tells_the_outcome(method: str, place: str, bench: Bench
     plain = sent(bench)
     assert sent(late) == plain
     assert sent(early) != plain
-    assert sent(late, "gate=off") != sent(bench, "gate=off")
+    if place == "sample":
+        assert sent(late, "gate=off") != sent(bench, "gate=off")
 
 
 @pytest.mark.parametrize("method", METHODS)
