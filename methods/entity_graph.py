@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,8 +43,8 @@ def clean(text: str) -> str:
 
 
 def name_of(text: str) -> str:
-    """An entity's name or type: cleaned, NFKC, upper case; quotes that the model wrote stay, and so does every script."""
-    return unicodedata.normalize("NFKC", clean(text)).upper()
+    """An entity's name or type: upper case, then cleaned; quotes that the model wrote stay, and so does every script."""
+    return clean(text.upper())
 
 
 def is_name(name: str) -> bool:

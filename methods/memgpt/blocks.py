@@ -39,9 +39,9 @@ class Blocks:
             KeyError: no block has that name.
             ValueError: ``old`` is empty or is not there, or the block would become too long.
         """
-        text = self.text(name)
         if not old:
             raise ValueError("old_content must not be empty; give the exact text that is to be replaced")
+        text = self.text(name)
         if old not in text:
             raise ValueError(f"old_content is not in {name}; give the exact text that is to be replaced")
         return self._with(name, text.replace(old, new))

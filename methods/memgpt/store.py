@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -144,6 +144,8 @@ def nearest(
 
 
 def _day(text: str) -> date:
-    if len(text) != len("YYYY-MM-DD"):
-        raise ValueError(f"{text!r} is no date of the form YYYY-MM-DD")
-    return date.fromisoformat(text)
+    """As the original reads it: month and day may have one digit."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise ValueError(f"{text!r} is no date of the form YYYY-MM-DD") from None

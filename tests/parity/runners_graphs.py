@@ -41,6 +41,8 @@ def hipporag_v1(inputs: Any, expected: Any) -> None:
     assert dict(zip(graph.phrases, graph.counts.tolist(), strict=True)) == expected["n_docs_per_phrase"]
     edges = {f"{graph.phrases[a]} -> {graph.phrases[b]}": weight for (a, b), weight in graph.edges.items()}
     assert edges == pytest.approx(expected["directed_edge_weights"], abs=1e-6)
+    for phrase_, synonym, weight in expected.get("synonym_edges", ()):
+        assert edges[f"{phrase_} -> {synonym}"] == pytest.approx(weight, abs=1e-6)
     for query, want in zip(inputs["queries"], expected["queries"], strict=True):
         links = {
             name: int(np.argmax(cosine_scores(_matrix(graph.phrases, inputs["phrase_vectors"]), _vector(vector))))
