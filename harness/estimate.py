@@ -21,14 +21,13 @@ from harness.config import build, digest
 from harness.errors import HarnessError
 from harness.evidence import Deferred
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
-from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
 from harness.ingestion import fed_records, needed, reaches
 from harness.jobs import BenchmarkIndex, Job, taught
 from harness.ledger import read_payments
 from harness.listing import listing
 from harness.method import MATCHED_CONTEXT_CHARS, Context, FedRecord
-from harness.records import Catalyst, ResolvedCase
+from harness.records import EMBED, Catalyst, ResolvedCase
 from harness.store import RunDirectory, write_json
 
 FRESH_SHARE = 0.05

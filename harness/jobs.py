@@ -13,7 +13,7 @@ from typing import Any, Literal
 from harness.config import CellConfig
 from harness.evidence import EvidenceIndex, ExperienceIndex, Gate
 from harness.method import Method
-from harness.records import DROPPED, Benchmark, Call, CaseSet, Catalyst, Document
+from harness.records import DROPPED, Benchmark, Call, CaseSet, Catalyst, Document, total
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,7 @@ class Progress:
 
     def pay(self, calls: Sequence[Call]) -> None:
         """Add what ``calls`` have cost."""
-        for call in calls:
-            unknown = call.cost_usd is None or self.cost_usd is None
-            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
+        self.cost_usd = total((self.cost_usd, *(call.cost_usd for call in calls)))
 
 
 @dataclass(frozen=True)

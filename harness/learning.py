@@ -16,8 +16,8 @@ from harness.jobs import BenchmarkIndex, CellSpec, Progress, taught
 from harness.memory import CommitKey
 from harness.memory_actor import Applied, MemoryClient, review_key
 from harness.method import Learner, Lesson
-from harness.records import Call, Catalyst, Forecast, ResolvedCase
-from harness.rows import Row, forecast_of
+from harness.records import Call, Catalyst, Forecast, ResolvedCase, Row
+from harness.rows import forecast_of
 from harness.schedule import Chronology, Step
 
 log = logging.getLogger(__name__)

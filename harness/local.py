@@ -25,9 +25,8 @@ from harness.gateway.result import Completion
 from harness.gateway.settings import Endpoint
 from harness.jobs import BenchmarkIndex, CellResult, Job
 from harness.memory_actor import MemoryActor, MemoryClient
-from harness.records import Benchmark, Call
+from harness.records import Benchmark, Call, Row
 from harness.rehearsal.answerer import answer, tool_call
-from harness.rows import Row
 from harness.store import RunDirectory
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
 

@@ -18,6 +18,7 @@ from rich.table import Table
 from harness.errors import HarnessError
 from harness.gateway.result import Stats
 from harness.jobs import Progress
+from harness.records import total
 from harness.store import write_json
 
 PLAIN_SECONDS = 10.0
@@ -44,7 +45,7 @@ class Pace:
         for name, count in {**made, _ALL: sum(made.values())}.items():
             seen = self._seen.setdefault(name, deque())
             seen.append((now, count))
-            while seen[1][0] <= now - _WINDOW_S if len(seen) > 1 else False:
+            while len(seen) > 1 and seen[1][0] <= now - _WINDOW_S:
                 seen.popleft()
 
     def rate(self, name: str = _ALL) -> float | None:
@@ -236,8 +237,7 @@ def not_ok(progress: Progress) -> int:
 
 def cost_of(cells: Mapping[str, Progress]) -> float | None:
     """USD paid in this run; None if a part is not known."""
-    known = [p.cost_usd for p in cells.values() if p.cost_usd is not None]
-    return sum(known) if len(known) == len(cells) else None
+    return total(p.cost_usd for p in cells.values())
 
 
 def _table(snapshot: Snapshot) -> Table:

@@ -28,6 +28,7 @@ from harness.jobs import CellResult, Job, Progress, TrainedMemory
 from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
+from harness.replies import store_of
 from harness.store import RunDirectory
 from harness.vectors import EmbedClient, EmbedderActor
 from harness.worker import Worker
@@ -245,7 +246,7 @@ class Session:
             places.setdefault(endpoint.place, []).append(key)
         budget = self._purse(next((b for j in jobs if (b := j.spec.config.run.budget_usd) is not None), None))
         for keys in places.values():
-            caches = [(backbones[k], self._run_dir.cache / f"replies-{backbones[k].name}.sqlite") for k in keys]
+            caches = [(backbones[k], store_of(self._run_dir.cache, backbones[k].name)) for k in keys]
             self._gateways |= zip(keys, start_gateways(caches, budget), strict=True)
 
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:

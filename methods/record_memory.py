@@ -15,7 +15,7 @@ from harness.evidence import Gate
 from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_a_char, tokens_of
 from harness.memory import Change, State
 from harness.method import LLM, Context, FedRecord, Tools
-from harness.records import Catalyst, Document, Forecast, ResolvedCase, Status
+from harness.records import EMBED, Catalyst, Document, Forecast, ResolvedCase, Status
 from methods import forecasting
 from methods.base import BaseMethod, render
 from methods.feed import expected_vector, requests_for_vectors, retrieval_query
@@ -158,4 +158,4 @@ def each_record(
 def vectors_of(survey: Survey, tokens: Range) -> list[Expected]:
     """Texts to embed: ``tokens`` a record, in at most two requests a record."""
     n = len(survey.records)
-    return [Expected("embed", "build", key_of("embed", survey.cell), Range(1, 2 * n), tokens * n, ZERO)]
+    return [Expected(EMBED, "build", key_of("embed", survey.cell), Range(1, 2 * n), tokens * n, ZERO)]

@@ -16,7 +16,7 @@ from harness.evidence import Gate
 from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, Tools, Vectors
-from harness.records import Catalyst, Forecast, Passage
+from harness.records import EMBED, Catalyst, Forecast, Passage
 from methods import forecasting
 from methods.a_mem.notes import (
     Note,
@@ -137,7 +137,7 @@ class AMem(RecordMemory):
         key = key_of("a_mem_query", prompt)
         return [
             Expected.each("a_mem_query", "forecast", key, ONCE, tokens_of(prompt), _KEYWORDS),
-            Expected("embed", "build", key, ZERO, _KEYWORDS, ZERO),
+            Expected(EMBED, "build", key, ZERO, _KEYWORDS, ZERO),
         ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Described:

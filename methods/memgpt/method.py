@@ -15,7 +15,7 @@ from harness.evidence import Gate
 from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, MemoryView, Tools
-from harness.records import Catalyst, Forecast, Passage
+from harness.records import EMBED, Catalyst, Forecast, Passage
 from methods import forecasting
 from methods.base import render
 from methods.fed import Origin, fed_text
@@ -132,7 +132,7 @@ class MemGPT(RecordMemory):
         return [
             Expected.each("memgpt_step", "forecast", key, calls, query + Range(self._frame.low, self.window), _SAID),
             Expected.each("memgpt_summary", "forecast", summary, summaries, Range(500, self.window), _SAID),
-            Expected("embed", "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
+            Expected(EMBED, "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
         ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Event:
