@@ -19,6 +19,7 @@ import numpy as np
 
 from harness.method import Embed
 from harness.tokens import count_tokens
+from methods.asking import NAME_CHARS
 from methods.prefix_log import Summarise
 from methods.ranking import cosines_with, rank
 
@@ -28,11 +29,12 @@ UNKNOWN = '"UNKNOWN"'
 """Type of an entity that only a relation speaks of."""
 MIN_COSINE = 0.2
 """Similarity below which nothing is found (the published storage threshold)."""
-MAX_NAME_CHARS = 200
 PLACEHOLDERS = frozenset({"", "NONE", "NULL", "N/A", "NAN", "UNNAMED"})
 """What models write where there is no name."""
 
 T = TypeVar("T")
+ChunkText = Callable[[int], str | None]
+"""Content of a chunk; None for one that is not to be shown."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FLOAT = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
@@ -50,7 +52,7 @@ def name_of(text: str) -> str:
 
 def is_name(name: str) -> bool:
     """Whether ``name`` (as from ``name_of``) names anything."""
-    return name.strip("\"'“”") not in PLACEHOLDERS and len(name) <= MAX_NAME_CHARS
+    return name.strip("\"'“”") not in PLACEHOLDERS and len(name) <= NAME_CHARS
 
 
 def weight_of(value: Any, default: float) -> float:
@@ -149,6 +151,12 @@ def cut(items: Sequence[T], text: Callable[[T], str], limit: int, size: Callable
         if used > limit:
             return list(items[:number])
     return list(items)
+
+
+def cut_chunks(chunks: Sequence[int], limits: Limits, content: ChunkText) -> tuple[int, ...]:
+    """The longest prefix of the ``chunks`` to be shown whose contents fit."""
+    known = [(number, text) for number in chunks if (text := content(number)) is not None]
+    return tuple(number for number, _ in cut(known, lambda item: item[1], limits.chunks, limits.size))
 
 
 def chunks_of_entities(entities: Sequence[tuple[Sequence[int], Iterable[Sequence[int]]]]) -> list[int]:

@@ -31,7 +31,6 @@ from methods.record_memory import RecordMemory, each_record, incidents, vectors_
 
 PERSONA, TASK = "memgpt_persona.j2", "memgpt_task.j2"
 
-
 _SAID = Range(10, 300)
 """Tokens of a step's reply, or of a summary."""
 
@@ -204,9 +203,8 @@ class Remote:
         """See ``methods.memgpt.store.Store``."""
         self.asked += 1
         if kind == ARCHIVAL:
-            await self._ctx.embed(
-                [arguments["query"]]
-            )  # paid here, where calls are recorded; found by its content there
+            # Paid here, where calls are recorded; where the search is made it is found by its content.
+            await self._ctx.embed([arguments["query"]])
         found: Found = await self._memory.recall(SearchQuestion(self._catalyst_id, kind, arguments, page))
         self.found |= {_item_id(hit): hit for hit in found.hits}
         return found
