@@ -87,7 +87,7 @@ class CellRun:
         assert learner is not None
         config = self._config
         records, left_out = fed_records(
-            self.index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online"
+            self.index, learner, with_cases=config.feed_cases, online=config.memory == "online"
         )
         for what, n in left_out.items():
             self.notes.warn(f"left out of the memory: {n} {what}.")

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from harness.errors import ConfigError
 from harness.evidence import Gate
 from harness.gateway.settings import Endpoint
+from harness.method import MATCHED_CONTEXT_CHARS
 from harness.records import Benchmark
 
 IDENTITY_FORMAT = 1
@@ -96,6 +97,16 @@ class CellConfig(_Strict):
     context: ContextSettings = ContextSettings()
     run: RunSettings = RunSettings()
     hunt: HuntSettings = HuntSettings()
+
+    @property
+    def feed_cases(self) -> bool:
+        """Whether resolved cases are fed along with the documents."""
+        return self.feed == "docs+cases"
+
+    @property
+    def context_chars(self) -> int | None:
+        """Characters of a method's context; None for the method's native budget."""
+        return MATCHED_CONTEXT_CHARS if self.context.budget == "matched" else None
 
 
 def validate(raw: Mapping[str, Any]) -> CellConfig:

@@ -163,20 +163,23 @@ class BenchmarkIndex:
         return self.evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal()
 
 
+def trainings_of(jobs: Sequence[Job]) -> list[Job]:
+    """The trainings that ``jobs`` wait for, each once."""
+    return list({job.memory.name: job.memory.training for job in jobs if job.memory and job.memory.training}.values())
+
+
 def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
     """The forecasts of a run in order of decision time: the first ``run.limit`` catalysts, each ``run.epochs`` times.
 
-    A probe chooses its sample first, whatever the limit.
-
-    Catalysts inside the deadband are never scored, so they are not asked. A training leaves out cases without a focal
-    document, and is limited by its learner's ``train_limit``; one that is fed records forecasts nothing.
+    Catalysts inside the deadband are never scored, so they are not asked. Of the others a probe chooses its sample before the
+    limit counts. A training forecasts the cases that it learns from; one that is fed records forecasts nothing.
     """
-    cases = benchmark.evaluation
-    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
     if spec.ingests:
         return []
     if spec.kind == "memories":
         return [(case, 0) for case in taught(BenchmarkIndex.of(benchmark), spec.method)]
+    cases = benchmark.evaluation
+    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
     chosen = spec.method.chosen(asked, spec.config.run.seed)
     return [(case, epoch) for case in chosen[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
 

@@ -96,15 +96,12 @@ class Learning:
         workers = [asyncio.create_task(self._work()) for _ in range(min(self._cell.width, len(self._cases)))]
         ahead = iter(sorted(self._resolved.values(), key=commit_key))
         scouts = [asyncio.create_task(self._prepare(ahead)) for _ in range(max(1, self._cell.width // AHEAD))]
-        others = [
-            asyncio.create_task(self._commit_in_order()),
-            asyncio.create_task(self._end_early(len(workers))),
-            *scouts,
-        ]
+        commits = asyncio.create_task(self._commit_in_order())
+        others = [commits, asyncio.create_task(self._end_early(len(workers))), *scouts]
         try:
             await asyncio.gather(*workers)
             if not self._cell.ending.begun:
-                await others[0]
+                await commits
         finally:
             for task in (*others, *workers):
                 task.cancel()

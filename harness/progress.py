@@ -26,6 +26,9 @@ PLAIN_SECONDS = 10.0
 STATUS_SECONDS = 1.0
 """Least time between two writes of the status file."""
 STATUS_FILE = "status.json"
+COLUMNS = ("cell", "state", "done", "under way", "not ok", "waiting on", "retrying", "cost", "left")
+TEXT_COLUMNS = 2
+"""So many of them, the first, are flush left."""
 _ENDED = ("complete", "incomplete", "failed")
 _WINDOW_S = 60.0
 _ALL = "all"
@@ -242,17 +245,15 @@ def cost_of(cells: Mapping[str, Progress]) -> float | None:
 
 def _table(snapshot: Snapshot) -> Table:
     table = Table(caption=summary(snapshot), expand=False)
-    table.add_column("cell")
-    table.add_column("state")
-    for name in ("done", "under way", "not ok", "waiting on", "retrying", "cost", "left"):
-        table.add_column(name, justify="right")
+    for number, name in enumerate(COLUMNS):
+        table.add_column(name, justify="left" if number < TEXT_COLUMNS else "right")
     for name in snapshot.cells:
         table.add_row(*cell_texts(name, snapshot.cell(name)))
     return table
 
 
 def cell_texts(name: str, cell: Mapping[str, Any]) -> list[str]:
-    """A cell of the status file as the columns of a table."""
+    """A cell of the status file as the ``COLUMNS`` of a table."""
     cost, left = cell["cost_usd"], cell["left_s"]
     return [
         name,

@@ -24,7 +24,7 @@ from harness.errors import HarnessError
 from harness.gateway.actor import NAMESPACE, SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
-from harness.jobs import CellResult, Job, Progress, TrainedMemory
+from harness.jobs import CellResult, Job, Progress, TrainedMemory, trainings_of
 from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
@@ -117,8 +117,7 @@ class Session:
         A job waits for the training of its memory, and nothing else. Cells on the same data with the same backbone go to the
         same worker, one after the other, so that what they share is built once and kept no longer than for them.
         """
-        trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
-        everything = [*trainings, *jobs]
+        everything = [*trainings_of(jobs), *jobs]
         self._progress = {
             job.spec.name: Progress(total=len(job.plan), backbone=job.spec.config.backbone.name) for job in everything
         }
@@ -149,6 +148,11 @@ class Session:
             self._close_gateways()
             return results
 
+    @property
+    def _actors(self) -> set[Any]:
+        """Of the gateways: backbones at one endpoint have one actor."""
+        return {gateway.actor for gateway in self._gateways.values()}
+
     def _trained_path(self, memory: TrainedMemory) -> Path:
         if memory.training is None:
             assert memory.file is not None
@@ -173,9 +177,7 @@ class Session:
             for counts in self._asked([worker.progress.remote() for worker in workers]):
                 self._progress |= counts
             stats: dict[str, Stats] = {}
-            for some in self._asked(
-                [actor.named_stats.remote() for actor in {g.actor for g in self._gateways.values()}]
-            ):
+            for some in self._asked([actor.named_stats.remote() for actor in self._actors]):
                 stats |= some
             self._display.update(self._progress, stats)
             self._say_troubles(stats)
@@ -225,12 +227,12 @@ class Session:
     def _stop(self, workers: Sequence[Any]) -> None:
         for worker in workers:
             worker.stop.remote()
-        for actor in {gateway.actor for gateway in self._gateways.values()}:
+        for actor in self._actors:
             actor.stop.remote()
 
     def _close_gateways(self) -> None:
         """Let every store of replies become one whole file. One that cannot now does when it is next opened and closed."""
-        closing = [actor.close.remote() for actor in {gateway.actor for gateway in self._gateways.values()}]
+        closing = [actor.close.remote() for actor in self._actors]
         if closing:
             ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
 

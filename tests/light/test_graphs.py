@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from methods.asking import NAME_CHARS
 from methods.entity_graph import (
-    NAME_CHARS,
     SEPARATOR,
     EntityRecord,
     Limits,
