@@ -27,7 +27,7 @@ from harness.gateway.budget import check_prices
 from harness.ingestion import reaches
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
 from harness.memory import MemoryLog
-from harness.memory_actor import read_memory
+from harness.memory_file import read_memory
 from harness.method import Learner, Method
 from harness.records import PENDING, Benchmark, CaseSet
 
