@@ -38,6 +38,11 @@ class CellSpec:
     fed_until: datetime | None = None
 
     @property
+    def sharing(self) -> list[Any]:
+        """What cells must have in common to share what is built from their data."""
+        return [self.identity[key] for key in ("backbone", "embedder", "gate", "benchmark")]
+
+    @property
     def ingests(self) -> bool:
         """Whether this run fills a memory with records, and forecasts nothing."""
         learner = self.method.learner()

@@ -296,5 +296,4 @@ def _backbone(job: Job) -> str:
 
 def _group(job: Job) -> tuple[str, ...]:
     """Jobs of one group share what is built from their data: they run in one worker. Neighbours in their order share memories."""
-    identity = job.spec.identity
-    return tuple(digest(identity[key]) for key in ("backbone", "embedder", "gate", "benchmark"))
+    return tuple(digest(part) for part in job.spec.sharing)

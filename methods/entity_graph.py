@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from harness.tokens import count_tokens
 from methods.asking import NAME_CHARS
 from methods.prefix_log import Summarise
 from methods.ranking import cosines_with, rank
+from methods.versions import Links, Versions
 
 SEPARATOR = "<SEP>"
 """Between the fragments of a merged text; it is part of what is embedded."""
@@ -120,6 +121,44 @@ async def merged_node(
         last=insert,
         first=stored.first if stored else insert,
     )
+
+
+class EntityGraph:
+    """The entities of a graph as of every insert."""
+
+    def __init__(self) -> None:
+        self.nodes: Versions[str, Node] = Versions()
+        self.node_chunks: Links[str, int] = Links()
+
+    def put_node(self, node: Node, chunks: Iterable[int]) -> None:
+        """Write an entity as its last insert has left it; ``chunks`` speak of it."""
+        self.nodes.put(node.name, node, node.last)
+        for chunk in sorted(set(chunks)):
+            self.node_chunks.add(node.name, chunk, node.last)
+
+
+G = TypeVar("G", bound=EntityGraph)
+
+
+class EntityState(Generic[G]):
+    """A graph after ``n`` inserts, without what an insert from ``admitted`` on has shaped.
+
+    Under the strict gate the two are equal and nothing is left out. Degrees are those of the whole state.
+    """
+
+    def __init__(self, graph: G, n: int, admitted: int) -> None:
+        self._graph = graph
+        self.n = n
+        self.admitted = admitted
+
+    def node(self, name: str) -> Node | None:
+        """The entity ``name``."""
+        node = self._graph.nodes.at(name, self.n)
+        return node if node and node.last < self.admitted else None
+
+    def node_chunks(self, name: str) -> Sequence[int]:
+        """Chunks that speak of the entity, oldest first."""
+        return self._graph.node_chunks.at(name, self.n)
 
 
 def shown(text: str) -> str:
