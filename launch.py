@@ -64,20 +64,11 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
     with tempfile.TemporaryDirectory() as scratch:  # Hydra insists on a directory of its own; results never go there
         outputs = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'", "hydra.output_subdir=null"]
         first = next((i for i, a in enumerate(arguments) if "=" in a and not a.startswith("-")), 0)
-        sys.argv = [
-            sys.argv[0],
-            *arguments[:first],
-            *outputs,
-            *arguments[first:],
-        ]  # argparse wants overrides side by side
+        # argparse wants overrides side by side
+        sys.argv = [sys.argv[0], *arguments[:first], *outputs, *arguments[first:]]
         try:
             collect()
-        except (
-            HydraException,
-            OmegaConfBaseException,
-            ValueError,
-            AssertionError,
-        ) as error:  # what Hydra itself raises
+        except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:  # what Hydra raises
             raise ConfigError(str(error)) from None
         except SystemExit as stop:  # argparse has printed what it does not understand
             if stop.code not in (0, None):

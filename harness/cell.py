@@ -25,8 +25,8 @@ from harness.ingestion import Ingestion, fed_records, needed
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Progress, planned
 from harness.learning import Learning
 from harness.memory_actor import MemoryClient
-from harness.records import PENDING, Call, Catalyst, Forecast, Status
-from harness.rows import Row, call_rows, evidence_rows, forecast_row
+from harness.records import PENDING, Call, Catalyst, Forecast, Row, Status
+from harness.rows import call_rows, evidence_rows, forecast_row
 from harness.store import CellStore, Key, write_json
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class CellRun:
         assert learner is not None
         config = self._config
         records, left_out = fed_records(
-            self.index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online"
+            self.index, learner, with_cases=config.feed_cases, online=config.memory == "online"
         )
         for what, n in left_out.items():
             self.notes.warn(f"left out of the memory: {n} {what}.")

@@ -20,6 +20,7 @@ from harness.gateway.settings import Endpoint
 from harness.jobs import Job
 from harness.records import Benchmark, Status
 from harness.rehearsal import start_rehearsal
+from harness.replies import store_of
 from harness.store import RunDirectory, write_atomic
 
 CELL = "(check)"
@@ -144,7 +145,7 @@ async def _called(name: str, endpoint: Endpoint, directory: RunDirectory, embeds
             "request_timeout": min(_TIMEOUT_S, endpoint.request_timeout),
         }
     )
-    cache = ReplyCache(directory.cache / f"replies-{endpoint.name}.sqlite")
+    cache = ReplyCache(store_of(directory.cache, endpoint.name))
     gateway = Gateway(hasty, cache)
     where = f"{name} at {endpoint.base_url}"
     started = time.monotonic()

@@ -106,9 +106,12 @@ def published_by(record: Stamp | None, decision: Stamp) -> bool:
 
 def retrievable_at(record: Stamp | None, decision: Stamp) -> bool:
     """``avail < T``, and of an earlier day if T is date-only: the rule for everything a method retrieves."""
-    if record is None or record.instant >= decision.instant:
-        return False
-    return not decision.date_only or record.day < decision.day
+    return record is not None and known_before(record.instant, record.day, decision)
+
+
+def known_before(at: datetime, day: date | None, decision: Stamp) -> bool:
+    """``at < T``, and of an earlier ``day`` if T is date-only; ``day`` is None for an outcome, which has no day of its own."""
+    return at < decision.instant and (day is None or not decision.date_only or day < decision.day)
 
 
 def resolved_before(resolve_at: datetime | None, decision: Stamp) -> bool:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import hydra.utils
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
-from harness.errors import ConfigError, HarnessError
+from harness.errors import ConfigError
 from harness.evidence import Gate
 from harness.gateway.settings import Endpoint
+from harness.method import MATCHED_CONTEXT_CHARS
 from harness.records import Benchmark
 
 IDENTITY_FORMAT = 1
@@ -60,7 +61,6 @@ class RunSettings(_Strict):
 class ClusterSettings(_Strict):
     """The Ray session. ``address`` null starts a local one; ``auto`` or ``ray://…`` joins a cluster."""
 
-    name: str = "local"
     address: str | None = None
     workers: PositiveInt = 2
     cells_per_worker: PositiveInt = 6
@@ -97,6 +97,16 @@ class CellConfig(_Strict):
     context: ContextSettings = ContextSettings()
     run: RunSettings = RunSettings()
     hunt: HuntSettings = HuntSettings()
+
+    @property
+    def feed_cases(self) -> bool:
+        """Whether resolved cases are fed along with the documents."""
+        return self.feed == "docs+cases"
+
+    @property
+    def context_chars(self) -> int | None:
+        """Characters of a method's context; None for the method's native budget."""
+        return MATCHED_CONTEXT_CHARS if self.context.budget == "matched" else None
 
 
 def validate(raw: Mapping[str, Any]) -> CellConfig:
@@ -144,8 +154,6 @@ def build(component: Component, path: str, **extra: Any) -> Any:
         return target(name=component.name, **component.knobs, **extra)
     except ValidationError as error:
         raise ConfigError(explain(error, path)) from None
-    except HarnessError:
-        raise
     except TypeError as error:
         raise ConfigError(f"{path}: {component.target} does not accept these keys: {error}") from None
 
@@ -159,7 +167,7 @@ def digest(value: Any) -> str:
 def cell_identity(
     config: CellConfig, benchmark: Benchmark, method_fingerprint: Mapping[str, Any], memory: str | None
 ) -> dict[str, Any]:
-    """What determines a cell's result, as plain JSON data. ``root`` and file paths are left out: the bytes count.
+    """What determines a cell's result, as plain JSON data. ``root`` is left out: what the files hold counts, not where they lie.
 
     ``memory`` names the trained memory it starts from by what determines that: None for a method that does not learn.
     """

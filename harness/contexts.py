@@ -16,7 +16,7 @@ from harness.clock import Stamp
 from harness.evidence import Deferred, Gate
 from harness.jobs import BenchmarkIndex, CellSpec
 from harness.memory_actor import MemoryClient
-from harness.method import MATCHED_CONTEXT_CHARS, Context, Shared, Tools, Vectors
+from harness.method import Context, Shared, Tools, Vectors
 from harness.records import Call, Catalyst
 
 
@@ -93,8 +93,8 @@ class Contexts:
             build_llm=llm((0, 0), shared, "build"),
             embed=partial(self._embed, shared),
             shared=services.shared,
-            feed_cases=config.feed == "docs+cases",
-            context_chars=MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None,
+            feed_cases=config.feed_cases,
+            context_chars=config.context_chars,
             rng=lambda: np.random.default_rng(_seed(config.run.seed, epoch, case.catalyst_id)),
             warn=self._notes.warn,
         )

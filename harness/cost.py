@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from harness.config import explain
 from harness.errors import ConfigError, HarnessError
-from harness.gateway.paying import EMBED
 from harness.gateway.settings import Prices
 from harness.ledger import Paid, ledger, ledger_text, read_payments
+from harness.records import EMBED
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.errors import CallFailed, HarnessError
 from harness.gateway.result import EmbeddingFailed
-from harness.records import Forecast, Status
-from harness.rows import Row
+from harness.records import Forecast, Row, Status
 
 _AGAIN = "run the same command again: finished rows are kept, the rest is retried"
 

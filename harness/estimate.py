@@ -16,19 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from harness.calls import no_embedder
 from harness.config import build, digest
 from harness.errors import HarnessError
 from harness.evidence import Deferred
 from harness.expected import ZERO, Expected, Range, Scribe, Survey
-from harness.gateway.paying import EMBED
 from harness.gateway.settings import Price
 from harness.ingestion import fed_records, needed, reaches
-from harness.jobs import BenchmarkIndex, Job, taught
+from harness.jobs import BenchmarkIndex, Job, taught, trainings_of
 from harness.ledger import read_payments
 from harness.listing import listing
-from harness.method import MATCHED_CONTEXT_CHARS, Context, FedRecord
-from harness.records import Catalyst, ResolvedCase
+from harness.method import Context, FedRecord
+from harness.records import EMBED, Catalyst, ResolvedCase
 from harness.store import RunDirectory, write_json
 
 FRESH_SHARE = 0.05
@@ -90,15 +88,13 @@ class Estimate:
 
 def estimate(jobs: Sequence[Job], directory: RunDirectory) -> Estimate:
     """What ``jobs`` and the trainings they wait for will cost, in all and after what is done in ``directory``."""
-    trainings = {j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}
-    everything = [*trainings.values(), *jobs]
+    everything = [*trainings_of(jobs), *jobs]
     indexes: dict[int, BenchmarkIndex] = {}
     counted: set[tuple[str, str]] = set()
     done = _Done(directory)
     rows = {}
-    for job in sorted(
-        everything, key=lambda j: bool(j.memory and j.memory.training)
-    ):  # who waits for a training asks later
+    # Who waits for a training asks later than it.
+    for job in sorted(everything, key=lambda j: bool(j.memory and j.memory.training)):
         if id(job.benchmark) not in indexes:
             indexes[id(job.benchmark)] = BenchmarkIndex.of(job.benchmark)
         rows[job.spec.name] = _row(job, _expected(job, indexes[id(job.benchmark)], counted), done)
@@ -109,7 +105,7 @@ def _expected(job: Job, index: BenchmarkIndex, counted: set[tuple[str, str]]) ->
     """What the job adds to the requests ``counted`` so far."""
     if not job.spec.method.uses_llm:
         return []
-    found = asyncio.run(_asked(job, index))
+    found = asyncio.run(job.spec.method.expected(survey_of(job, index)))
     if found is None:
         return None
     scope = digest(job.spec.config.backbone.identity())
@@ -123,10 +119,6 @@ def _expected(job: Job, index: BenchmarkIndex, counted: set[tuple[str, str]]) ->
     return fresh
 
 
-async def _asked(job: Job, index: BenchmarkIndex) -> list[Expected] | None:
-    return await job.spec.method.expected(survey_of(job, index))
-
-
 def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
     """What a method is shown of a job."""
     spec, config = job.spec, job.spec.config
@@ -134,7 +126,6 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
     before = [(case, 0) for case in taught(past, spec.method)] if past else []
     cases = [*before, *job.plan]
     home = {case.catalyst_id: past or index for case, _ in before} | {case.catalyst_id: index for case, _ in job.plan}
-    limit = MATCHED_CONTEXT_CHARS if config.context.budget == "matched" else None
 
     def context(case: Catalyst) -> Context:
         at = home[case.catalyst_id]
@@ -146,10 +137,10 @@ def survey_of(job: Job, index: BenchmarkIndex) -> Survey:
             memory=None,
             llm=Scribe(),
             build_llm=Scribe(),
-            embed=_refused,
+            embed=_no_vectors,
             shared=_no_directory,
-            feed_cases=config.feed == "docs+cases",
-            context_chars=limit,
+            feed_cases=config.feed_cases,
+            context_chars=config.context_chars,
             rng=lambda: np.random.default_rng(0),
             warn=lambda what, detail="", /: None,
         )
@@ -167,7 +158,7 @@ def _records(job: Job, index: BenchmarkIndex) -> Sequence[FedRecord]:
     learner, config = job.spec.method.learner(), job.spec.config
     if learner is None or not job.spec.ingests:
         return ()
-    fed = fed_records(index, learner, with_cases=config.feed == "docs+cases", online=config.memory == "online")[0]
+    fed = fed_records(index, learner, with_cases=config.feed_cases, online=config.memory == "online")[0]
     return needed(fed, job.spec.fed_until)
 
 
@@ -175,8 +166,8 @@ def _resolved(index: BenchmarkIndex, case: Catalyst) -> ResolvedCase:
     return ResolvedCase(case, index.benchmark.evaluation.outcomes[case.catalyst_id], index.focal(case))
 
 
-async def _refused(texts: Sequence[str]) -> Any:
-    return await no_embedder(texts)
+async def _no_vectors(texts: Sequence[str]) -> Any:
+    raise HarnessError("an estimate embeds nothing: Method.expected must not use ctx.embed")
 
 
 def _no_directory(key: str, make: Any) -> Any:

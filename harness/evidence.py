@@ -199,15 +199,6 @@ class EvidenceView:
         """Identity of the corpus in this process; a part of the keys of shared objects."""
         return self.index.key
 
-    def refused(self) -> list[Document]:
-        """The stock's documents that T forbids, copies included, in order of time: for audits, never for prompts."""
-        copies = [d for d, stock in self.index.copies if stock == self.stock_id]
-        return [d for d in sorted([*self.index.of_stock(self.stock_id), *copies], key=_order) if not self._published(d)]
-
-    def dropped_copies(self) -> list[Document]:
-        """The stock's copies with ``avail <= T``."""
-        return [d for d, stock in self.index.copies if stock == self.stock_id and self._published(d)]
-
     def company(self, stock_id: str) -> str:
         """Name of ``stock_id``, or the id itself where the corpus has none."""
         stock = self.index.stocks.get(stock_id)
@@ -217,11 +208,8 @@ class EvidenceView:
         focal = self.focal()
         return (d for d in self.index.of_stock(self.stock_id) if d is not focal)
 
-    def _published(self, document: Document) -> bool:
-        return published_by(document.time, self.decision)
-
     def _admits(self, document: Document) -> bool:
-        return self.gate is Gate.OFF or self._published(document)
+        return self.gate is Gate.OFF or published_by(document.time, self.decision)
 
 
 class Deferred(Sequence[ResolvedCase]):

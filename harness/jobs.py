@@ -13,7 +13,7 @@ from typing import Any, Literal
 from harness.config import CellConfig
 from harness.evidence import EvidenceIndex, ExperienceIndex, Gate
 from harness.method import Method
-from harness.records import DROPPED, Benchmark, Call, CaseSet, Catalyst, Document
+from harness.records import DROPPED, Benchmark, Call, CaseSet, Catalyst, Document, total
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class CellSpec:
     learns: bool = False
     starts_empty: bool = True
     fed_until: datetime | None = None
+
+    @property
+    def sharing(self) -> list[Any]:
+        """What cells must have in common to share what is built from their data."""
+        return [self.identity[key] for key in ("backbone", "embedder", "gate", "benchmark")]
 
     @property
     def ingests(self) -> bool:
@@ -128,9 +133,7 @@ class Progress:
 
     def pay(self, calls: Sequence[Call]) -> None:
         """Add what ``calls`` have cost."""
-        for call in calls:
-            unknown = call.cost_usd is None or self.cost_usd is None
-            self.cost_usd = None if unknown else (self.cost_usd or 0.0) + (call.cost_usd or 0.0)
+        self.cost_usd = total((self.cost_usd, *(call.cost_usd for call in calls)))
 
 
 @dataclass(frozen=True)
@@ -165,20 +168,23 @@ class BenchmarkIndex:
         return self.evidence.as_of(case.stock_id, case.time, Gate.STRICT).focal()
 
 
+def trainings_of(jobs: Sequence[Job]) -> list[Job]:
+    """The trainings that ``jobs`` wait for, each once."""
+    return list({job.memory.name: job.memory.training for job in jobs if job.memory and job.memory.training}.values())
+
+
 def planned(benchmark: Benchmark, spec: CellSpec) -> list[tuple[Catalyst, int]]:
     """The forecasts of a run in order of decision time: the first ``run.limit`` catalysts, each ``run.epochs`` times.
 
-    A probe chooses its sample first, whatever the limit.
-
-    Catalysts inside the deadband are never scored, so they are not asked. A training leaves out cases without a focal
-    document, and is limited by its learner's ``train_limit``; one that is fed records forecasts nothing.
+    Catalysts inside the deadband are never scored, so they are not asked. Of the others a probe chooses its sample before the
+    limit counts. A training forecasts the cases that it learns from; one that is fed records forecasts nothing.
     """
-    cases = benchmark.evaluation
-    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
     if spec.ingests:
         return []
     if spec.kind == "memories":
         return [(case, 0) for case in taught(BenchmarkIndex.of(benchmark), spec.method)]
+    cases = benchmark.evaluation
+    asked = [c for c in cases.catalysts if cases.outcomes[c.catalyst_id].label != DROPPED]
     chosen = spec.method.chosen(asked, spec.config.run.seed)
     return [(case, epoch) for case in chosen[: spec.config.run.limit] for epoch in range(spec.config.run.epochs)]
 

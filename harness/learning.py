@@ -16,8 +16,8 @@ from harness.jobs import BenchmarkIndex, CellSpec, Progress, taught
 from harness.memory import CommitKey
 from harness.memory_actor import Applied, MemoryClient, review_key
 from harness.method import Learner, Lesson
-from harness.records import Call, Catalyst, Forecast, ResolvedCase
-from harness.rows import Row, forecast_of
+from harness.records import Call, Catalyst, Forecast, ResolvedCase, Row
+from harness.rows import forecast_of
 from harness.schedule import Chronology, Step
 
 log = logging.getLogger(__name__)
@@ -96,15 +96,12 @@ class Learning:
         workers = [asyncio.create_task(self._work()) for _ in range(min(self._cell.width, len(self._cases)))]
         ahead = iter(sorted(self._resolved.values(), key=commit_key))
         scouts = [asyncio.create_task(self._prepare(ahead)) for _ in range(max(1, self._cell.width // AHEAD))]
-        others = [
-            asyncio.create_task(self._commit_in_order()),
-            asyncio.create_task(self._end_early(len(workers))),
-            *scouts,
-        ]
+        commits = asyncio.create_task(self._commit_in_order())
+        others = [commits, asyncio.create_task(self._end_early(len(workers))), *scouts]
         try:
             await asyncio.gather(*workers)
             if not self._cell.ending.begun:
-                await others[0]
+                await commits
         finally:
             for task in (*others, *workers):
                 task.cancel()

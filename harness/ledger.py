@@ -10,20 +10,20 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import Any
 
 from harness.errors import DataError
 from harness.gateway.cache import PAYMENT_COLUMNS, UNANSWERED, Payment
 from harness.listing import listing
+from harness.records import EMBED, total
+from harness.replies import STORES, endpoint_of, open_store
 
 STAGES = ("build", "memory", "forecast", "retry")
 SHARED = "(shared)"
 """Cell of calls that no cell owns: embeddings."""
-_STORES = "replies-*.sqlite"
-T = TypeVar("T", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Ledger:
         return {**rows, "total": asdict(self.total)}
 
 
-def read_payments(cache: Path, stores: str = _STORES) -> list[Paid]:
+def read_payments(cache: Path, stores: str = STORES) -> list[Paid]:
     """All payments of the ``stores`` (a pattern) in ``cache``, the directory of that name in a run directory.
 
     Raises:
@@ -84,19 +84,15 @@ def read_payments(cache: Path, stores: str = _STORES) -> list[Paid]:
 
 
 def _payments_of(path: Path) -> list[Paid]:
-    backbone = path.stem.removeprefix("replies-")
-    try:
-        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    with closing(open_store(path)) as db:
         try:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
             if "payments" not in tables:  # a store of an earlier version
                 return []
-            rows = connection.execute(f"SELECT {', '.join(PAYMENT_COLUMNS)} FROM payments ORDER BY rowid").fetchall()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        raise DataError(f"{path}: {error}; python -m harness.cache verify {path} says what is damaged") from None
-    return [Paid(backbone, Payment(*row)) for row in rows]
+            rows = db.execute(f"SELECT {', '.join(PAYMENT_COLUMNS)} FROM payments ORDER BY rowid").fetchall()
+        except sqlite3.Error as error:
+            raise DataError(f"{path}: {error}; python -m harness.cache verify {path} says what is damaged") from None
+    return [Paid(endpoint_of(path), Payment(*row)) for row in rows]
 
 
 def spent_usd(cache: Path) -> float:
@@ -130,19 +126,14 @@ def _line(cell: str, backbone: str, stage: str, every: Sequence[tuple[Paid, floa
         backbone,
         stage,
         calls=len(answered),
-        input_tokens=_total([p.prompt_tokens for p, _ in answered]),
-        cached_tokens=_total([p.cached_tokens or 0 for p, _ in answered]),
-        output_tokens=_total([p.completion_tokens if p.purpose != "embed" else 0 for p, _ in answered]),
-        reasoning_tokens=_total([p.reasoning_tokens or 0 for p, _ in answered]),
-        cost_usd=_total([usd for _, usd in answered]),
+        input_tokens=total(p.prompt_tokens for p, _ in answered),
+        cached_tokens=total(p.cached_tokens or 0 for p, _ in answered),
+        output_tokens=total(p.completion_tokens if p.purpose != EMBED else 0 for p, _ in answered),
+        reasoning_tokens=total(p.reasoning_tokens or 0 for p, _ in answered),
+        cost_usd=total(usd for _, usd in answered),
         unanswered=len(lost),
-        unanswered_usd=_total(lost),
+        unanswered_usd=total(lost),
     )
-
-
-def _total(values: Sequence[T | None]) -> T | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def usd(value: float | None) -> str:

@@ -23,11 +23,10 @@ from harness.gateway.reply import read_reply
 from harness.gateway.request import ChatRequest, prepare
 from harness.gateway.result import Completion
 from harness.gateway.settings import Endpoint
-from harness.jobs import BenchmarkIndex, CellResult, Job
+from harness.jobs import BenchmarkIndex, CellResult, Job, trainings_of
 from harness.memory_actor import MemoryActor, MemoryClient
-from harness.records import Benchmark, Call
+from harness.records import Benchmark, Call, Row
 from harness.rehearsal.answerer import answer, tool_call
-from harness.rows import Row
 from harness.store import RunDirectory
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
 
@@ -155,7 +154,7 @@ async def run_here(
         trained[spec.name] = store.directory / "memory.parquet"
         return Ended(spec.method.name, result, store.export())
 
-    for training in {j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values():
+    for training in trainings_of(jobs):
         ended = await run(training, None)
         if ended.result.status != "complete":
             raise HarnessError(f"the memory {training.spec.name} is {ended.result.status}: {ended.result.reason}")

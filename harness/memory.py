@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from harness.clock import Stamp
+from harness.clock import Stamp, known_before
 
 _UTC = pa.timestamp("us", tz="UTC")
 MEMORY_SCHEMA = pa.schema(
@@ -72,8 +72,7 @@ class CommitKey:
 
     def known_to(self, decision: Stamp) -> bool:
         """Whether ``decision`` may know the record: an outcome resolved before T, a document retrievable at T."""
-        earlier_day = self.day is None or not decision.date_only or self.day < decision.day
-        return self.valid_from < decision.instant and earlier_day
+        return known_before(self.valid_from, self.day, decision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from harness.gateway.budget import check_prices
 from harness.ingestion import reaches
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
 from harness.memory import MemoryLog
-from harness.memory_actor import read_memory
+from harness.memory_file import read_memory
 from harness.method import Learner, Method
 from harness.records import PENDING, Benchmark, CaseSet
 
@@ -191,9 +191,8 @@ class _Plan:
         It is done in order of time whatever the gate and whatever is shown of it, so neither is a part of what it is.
         """
         of_filling = config.model_copy(update={"gate": Gate.STRICT, "context": ContextSettings()})
-        with_cases = config.feed == "docs+cases"
-        with_own_cases = with_cases and config.memory == "online"
-        cases = [benchmark.experience] if benchmark.experience and with_cases else []
+        with_own_cases = config.feed_cases and config.memory == "online"
+        cases = [benchmark.experience] if benchmark.experience and config.feed_cases else []
         fed = [self._content(source, benchmark) for source in cases]
         content = digest([self._content(benchmark.evaluation, benchmark, with_own_cases), *fed])
         identity = memory_identity(of_filling, content, learner.fingerprint())
@@ -284,21 +283,11 @@ def _widest(spec: CellSpec, other: Job | None) -> CellSpec:
 def content_sha256(cases: CaseSet, drop_copies: bool, with_cases: bool = True) -> str:
     """Hash of everything that is learned from: documents, names of companies, and cases with outcomes and resolve times."""
     rows = [
-        [
-            c.catalyst_id,
-            c.stock_id,
-            c.company,
-            c.catalyst_type,
-            c.time.text,
-            c.market,
-            c.horizon,
-            o.label,
-            o.fwd_ret,
-            o.resolve_at.isoformat(),
-        ]
+        [c.catalyst_id, c.stock_id, c.company, c.catalyst_type, c.time.text, c.market, c.horizon,
+         o.label, o.fwd_ret, o.resolve_at.isoformat()]
         for c in (cases.catalysts if with_cases else ())
         for o in [cases.outcomes[c.catalyst_id]]
-    ]
+    ]  # fmt: skip
     names = sorted((s.stock_id, s.name) for s in cases.corpus.stocks.values())
     return hashlib.sha256(
         f"{digest(rows)}{digest(names)}{EvidenceIndex(cases.corpus, drop_copies).key}".encode()

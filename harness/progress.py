@@ -18,6 +18,7 @@ from rich.table import Table
 from harness.errors import HarnessError
 from harness.gateway.result import Stats
 from harness.jobs import Progress
+from harness.records import total
 from harness.store import write_json
 
 PLAIN_SECONDS = 10.0
@@ -25,6 +26,9 @@ PLAIN_SECONDS = 10.0
 STATUS_SECONDS = 1.0
 """Least time between two writes of the status file."""
 STATUS_FILE = "status.json"
+COLUMNS = ("cell", "state", "done", "under way", "not ok", "waiting on", "retrying", "cost", "left")
+TEXT_COLUMNS = 2
+"""So many of them, the first, are flush left."""
 _ENDED = ("complete", "incomplete", "failed")
 _WINDOW_S = 60.0
 _ALL = "all"
@@ -44,7 +48,7 @@ class Pace:
         for name, count in {**made, _ALL: sum(made.values())}.items():
             seen = self._seen.setdefault(name, deque())
             seen.append((now, count))
-            while seen[1][0] <= now - _WINDOW_S if len(seen) > 1 else False:
+            while len(seen) > 1 and seen[1][0] <= now - _WINDOW_S:
                 seen.popleft()
 
     def rate(self, name: str = _ALL) -> float | None:
@@ -236,23 +240,20 @@ def not_ok(progress: Progress) -> int:
 
 def cost_of(cells: Mapping[str, Progress]) -> float | None:
     """USD paid in this run; None if a part is not known."""
-    known = [p.cost_usd for p in cells.values() if p.cost_usd is not None]
-    return sum(known) if len(known) == len(cells) else None
+    return total(p.cost_usd for p in cells.values())
 
 
 def _table(snapshot: Snapshot) -> Table:
     table = Table(caption=summary(snapshot), expand=False)
-    table.add_column("cell")
-    table.add_column("state")
-    for name in ("done", "under way", "not ok", "waiting on", "retrying", "cost", "left"):
-        table.add_column(name, justify="right")
+    for number, name in enumerate(COLUMNS):
+        table.add_column(name, justify="left" if number < TEXT_COLUMNS else "right")
     for name in snapshot.cells:
         table.add_row(*cell_texts(name, snapshot.cell(name)))
     return table
 
 
 def cell_texts(name: str, cell: Mapping[str, Any]) -> list[str]:
-    """A cell of the status file as the columns of a table."""
+    """A cell of the status file as the ``COLUMNS`` of a table."""
     cost, left = cell["cost_usd"], cell["left_s"]
     return [
         name,

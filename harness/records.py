@@ -7,14 +7,19 @@ forecasts are written and scored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from harness.clock import Stamp
+
+Row = dict[str, Any]
+"""A row of a Parquet file, by column."""
+N = TypeVar("N", int, float)
 
 
 class Status(StrEnum):
@@ -36,6 +41,9 @@ class Status(StrEnum):
 
 
 _FINAL = frozenset({Status.OK, Status.INVALID, Status.TRUNCATED, Status.REFUSED})
+
+EMBED = "embed"
+"""Purpose of calls for vectors."""
 
 PROBE_PREFIX = "probe_"
 """How the names of probes begin: methods that ask what a backbone knows without evidence. Their rows are no forecasts of a table."""
@@ -198,7 +206,7 @@ class Call:
     cost_usd: float | None
     status: str
     http_status: int | None
-    list_cost_usd: float | None = field(default=None)
+    list_cost_usd: float | None = None
     """Price of the reply whether or not it came from the cache; summed into forecasts.cost_usd, not a column of calls."""
 
 
@@ -284,3 +292,10 @@ CALL_SCHEMA = pa.schema(
         ("http_status", _I),
     ]
 )  # fmt: skip
+
+
+def total(values: Iterable[N | None]) -> N | None:
+    """The sum of ``values``; None if one is not known, for what is missing is not 0."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return sum(known) if len(known) == len(listed) else None

@@ -13,7 +13,7 @@ from harness.errors import DataError
 from harness.packing import unpacker
 
 STORES = "replies-*.sqlite"
-"""Names of the stores in a run's ``cache/``, one a backbone."""
+"""Names of the stores in a run's ``cache/``, one an endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,16 @@ class Exchange:
 
     request: str
     reply: str
+
+
+def store_of(cache: Path, endpoint: str) -> Path:
+    """The store of ``endpoint`` (its name) in ``cache``."""
+    return cache / STORES.replace("*", endpoint)
+
+
+def endpoint_of(store: Path) -> str:
+    """Name of the endpoint whose replies ``store`` holds."""
+    return store.stem.removeprefix("replies-")
 
 
 def open_store(path: Path) -> sqlite3.Connection:

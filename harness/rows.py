@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from harness.config import CellConfig
 from harness.evidence import verdict
-from harness.records import NEGATIVE, PENDING, POSITIVE, Call, Catalyst, Forecast, Outcome, Passage, Status
+from harness.records import (
+    EMBED,
+    NEGATIVE,
+    PENDING,
+    POSITIVE,
+    Call,
+    Catalyst,
+    Forecast,
+    Outcome,
+    Passage,
+    Row,
+    Status,
+    total,
+)
 from harness.rehearsal import FINGERPRINT as REHEARSAL_FINGERPRINT
 
-Row = dict[str, Any]
 _CALL_FIELDS = (
     "purpose", "stage", "request_sha256", "model", "sent_at", "latency_s", "attempts", "cache_hit", "prompt_tokens",
     "cached_tokens", "completion_tokens", "reasoning_tokens", "cost_usd", "status", "http_status",
@@ -35,7 +46,7 @@ def forecast_row(
     direction = None
     if forecast.prob_positive is not None:
         direction = POSITIVE if forecast.prob_positive >= 0.5 else NEGATIVE
-    chats = [c for c in calls if c.purpose != "embed"]
+    chats = [c for c in calls if c.purpose != EMBED]
     sent = [c.latency_s for c in chats if c.latency_s is not None]
     known = [p.source.known_at for p in forecast.shown if p.source.known_at]
     return {
@@ -67,11 +78,11 @@ def forecast_row(
         "n_calls": len(chats),
         "prompt_tokens": forecast.prompt_tokens,
         "completion_tokens": forecast.completion_tokens,
-        "total_prompt_tokens": _total(c.prompt_tokens for c in chats),
-        "total_completion_tokens": _total(c.completion_tokens for c in chats),
-        "cached_tokens": _total(c.cached_tokens for c in chats),
-        "reasoning_tokens": _total(c.reasoning_tokens for c in chats),
-        "cost_usd": _total(c.list_cost_usd for c in chats),
+        "total_prompt_tokens": total(c.prompt_tokens for c in chats),
+        "total_completion_tokens": total(c.completion_tokens for c in chats),
+        "cached_tokens": total(c.cached_tokens for c in chats),
+        "reasoning_tokens": total(c.reasoning_tokens for c in chats),
+        "cost_usd": total(c.list_cost_usd for c in chats),
         "latency_s": sum(sent) if sent else None,
         "prompt_sha256": forecast.prompt_sha256,
         "reply_sha256": forecast.reply_sha256,
@@ -116,9 +127,3 @@ def call_rows(cell: str, catalyst_id: str | None, epoch: int | None, calls: Iter
     """One row of calls.parquet a call; ``catalyst_id`` is None for calls that belong to no forecast."""
     about = {"cell": cell, "catalyst_id": catalyst_id, "epoch": epoch}
     return [{**{name: getattr(call, name) for name in _CALL_FIELDS}, **about} for call in calls]
-
-
-def _total(values: Iterable[Any]) -> Any:
-    """Sum, or None if any part is unknown."""
-    known = list(values)
-    return None if any(v is None for v in known) else sum(known)

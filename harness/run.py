@@ -6,11 +6,10 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -115,18 +114,8 @@ def _write_manifest(
             "ray": dict(sorted(resources.items())),
         },
         {job.spec.name: job.spec.config.model_dump(mode="json", by_alias=True) for job in jobs},
-        [_data_row(job, file) for job in jobs for file in job.benchmark.files],
+        [{"benchmark": job.benchmark.name, **asdict(file)} for job in jobs for file in job.benchmark.files],
     )
-
-
-def _data_row(job: Job, file: Any) -> dict[str, Any]:
-    return {
-        "benchmark": job.benchmark.name,
-        "path": file.path,
-        "sha256": file.sha256,
-        "rows": file.rows,
-        "pinned": file.pinned,
-    }
 
 
 def git_commit() -> str | None:

@@ -8,7 +8,7 @@ still under way, and the result is that of doing the records one by one.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
@@ -74,22 +74,3 @@ class Chronology:
             _, priority, name = heapq.heappop(self._waiting)
             found.append((priority, name))
         return sorted(found)
-
-
-def longest_chain(steps: Iterable[Step], skipped: Container[str] = ()) -> int:
-    """Forecasts in the longest chain of dependencies: no number of workers makes a run shorter than this many of them."""
-    events = sorted(
-        event
-        for step in steps
-        if step.key.record_id not in skipped and step.decision is not None
-        for event in ((step.key.valid_from, 1, step.key.record_id), (step.decision, 0, step.key.record_id))
-    )
-    # At equal instants a decision comes first: it does not see what becomes known at that very instant.
-    depth: dict[str, int] = {}
-    longest_known = 0
-    for _, known, name in events:
-        if known:
-            longest_known = max(longest_known, depth[name])
-        else:
-            depth[name] = longest_known + 1
-    return max(depth.values(), default=0)

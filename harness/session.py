@@ -24,10 +24,11 @@ from harness.errors import HarnessError
 from harness.gateway.actor import NAMESPACE, SharedPurse, start_gateways
 from harness.gateway.client import GatewayClient
 from harness.gateway.result import Stats
-from harness.jobs import CellResult, Job, Progress, TrainedMemory
+from harness.jobs import CellResult, Job, Progress, TrainedMemory, trainings_of
 from harness.ledger import spent_usd
 from harness.progress import ProgressDisplay
 from harness.rehearsal import start_rehearsal
+from harness.replies import store_of
 from harness.store import RunDirectory
 from harness.vectors import EmbedClient, EmbedderActor
 from harness.worker import Worker
@@ -116,8 +117,7 @@ class Session:
         A job waits for the training of its memory, and nothing else. Cells on the same data with the same backbone go to the
         same worker, one after the other, so that what they share is built once and kept no longer than for them.
         """
-        trainings = list({j.memory.name: j.memory.training for j in jobs if j.memory and j.memory.training}.values())
-        everything = [*trainings, *jobs]
+        everything = [*trainings_of(jobs), *jobs]
         self._progress = {
             job.spec.name: Progress(total=len(job.plan), backbone=job.spec.config.backbone.name) for job in everything
         }
@@ -148,6 +148,11 @@ class Session:
             self._close_gateways()
             return results
 
+    @property
+    def _actors(self) -> set[Any]:
+        """Of the gateways: backbones at one endpoint have one actor."""
+        return {gateway.actor for gateway in self._gateways.values()}
+
     def _trained_path(self, memory: TrainedMemory) -> Path:
         if memory.training is None:
             assert memory.file is not None
@@ -172,9 +177,7 @@ class Session:
             for counts in self._asked([worker.progress.remote() for worker in workers]):
                 self._progress |= counts
             stats: dict[str, Stats] = {}
-            for some in self._asked(
-                [actor.named_stats.remote() for actor in {g.actor for g in self._gateways.values()}]
-            ):
+            for some in self._asked([actor.named_stats.remote() for actor in self._actors]):
                 stats |= some
             self._display.update(self._progress, stats)
             self._say_troubles(stats)
@@ -224,12 +227,12 @@ class Session:
     def _stop(self, workers: Sequence[Any]) -> None:
         for worker in workers:
             worker.stop.remote()
-        for actor in {gateway.actor for gateway in self._gateways.values()}:
+        for actor in self._actors:
             actor.stop.remote()
 
     def _close_gateways(self) -> None:
         """Let every store of replies become one whole file. One that cannot now does when it is next opened and closed."""
-        closing = [actor.close.remote() for actor in {gateway.actor for gateway in self._gateways.values()}]
+        closing = [actor.close.remote() for actor in self._actors]
         if closing:
             ray.wait(closing, num_returns=len(closing), timeout=CLOSE_SECONDS)
 
@@ -245,7 +248,7 @@ class Session:
             places.setdefault(endpoint.place, []).append(key)
         budget = self._purse(next((b for j in jobs if (b := j.spec.config.run.budget_usd) is not None), None))
         for keys in places.values():
-            caches = [(backbones[k], self._run_dir.cache / f"replies-{backbones[k].name}.sqlite") for k in keys]
+            caches = [(backbones[k], store_of(self._run_dir.cache, backbones[k].name)) for k in keys]
             self._gateways |= zip(keys, start_gateways(caches, budget), strict=True)
 
     def _purse(self, budget_usd: float | None) -> SharedPurse | None:
@@ -293,5 +296,4 @@ def _backbone(job: Job) -> str:
 
 def _group(job: Job) -> tuple[str, ...]:
     """Jobs of one group share what is built from their data: they run in one worker. Neighbours in their order share memories."""
-    identity = job.spec.identity
-    return tuple(digest(identity[key]) for key in ("backbone", "embedder", "gate", "benchmark"))
+    return tuple(digest(part) for part in job.spec.sharing)

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import ConfigError, HarnessError
 from harness.listing import listing
-from harness.progress import STATUS_FILE, cell_texts, duration
+from harness.progress import COLUMNS, STATUS_FILE, TEXT_COLUMNS, cell_texts, duration
 from harness.store import in_use
 
 
@@ -45,10 +45,9 @@ def alive_text(status: Mapping[str, Any], alive: bool, now: datetime) -> str:
 def status_text(status: Mapping[str, Any], alive: bool, now: datetime) -> str:
     """The whole status."""
     total = status["total"]
-    head = ("cell", "state", "done", "in flight", "not ok", "waiting on", "retrying", "cost", "left")
     lines = [
         alive_text(status, alive, now),
-        listing(head, [cell_texts(name, cell) for name, cell in status["cells"].items()], left=2),
+        listing(COLUMNS, [cell_texts(name, cell) for name, cell in status["cells"].items()], left=TEXT_COLUMNS),
         f"forecasts {total['done']}/{total['forecasts']}, {total['a_second'] or 0:.1f}/s"
         + (f", about {duration(total['left_s'])} left" if total["left_s"] and alive else "")
         + (f", ${total['cost_usd']:.4f} paid in this run" if total["cost_usd"] is not None else ", cost not known"),

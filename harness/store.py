@@ -21,15 +21,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.errors import ConfigError, HarnessError
-from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA, Status
+from harness.records import CALL_SCHEMA, EVIDENCE_SCHEMA, FORECAST_SCHEMA, Row, Status
+from harness.text import clean
 
-Row = dict[str, Any]
 Key = tuple[str, int]
-_TABLES = {
-    "calls": CALL_SCHEMA,
-    "evidence": EVIDENCE_SCHEMA,
-    "forecasts": FORECAST_SCHEMA,
-}  # forecasts last: it commits
+_TABLES = {"calls": CALL_SCHEMA, "evidence": EVIDENCE_SCHEMA, "forecasts": FORECAST_SCHEMA}
 SEAL = "forecasts.parquet.sha256"
 _COMMIT = re.compile(r"forecasts-(\d{6})\.parquet")
 
@@ -65,11 +61,7 @@ def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
     try:
         return pa.Table.from_pylist(list(rows), schema=schema)
     except UnicodeEncodeError:
-        return pa.Table.from_pylist([{k: _valid(v) for k, v in row.items()} for row in rows], schema=schema)
-
-
-def _valid(value: Any) -> Any:
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
+        return pa.Table.from_pylist(clean(list(rows)), schema=schema)
 
 
 def _read_table(path: Path) -> list[Row]:

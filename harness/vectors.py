@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from harness.calls import Embedding
 from harness.config import Component, build
 from harness.embed import Embedder, unit
 from harness.errors import HarnessError
@@ -26,6 +27,7 @@ from harness.gateway.settings import Endpoint
 from harness.method import Vectors
 from harness.records import Call
 from harness.remote import unwrapped
+from harness.replies import store_of
 
 K = TypeVar("K")
 AT_HAND_BYTES = 192 << 20
@@ -152,7 +154,7 @@ class VectorsAtHand:
 
     def __init__(
         self,
-        fetch: Callable[[Sequence[str]], Awaitable[tuple[Vectors, list[Call]]]],
+        fetch: Embedding,
         most_bytes: int = AT_HAND_BYTES,
     ) -> None:
         self._fetch = fetch
@@ -204,10 +206,10 @@ class EmbedderActor:
 
 
 def _gateway(endpoint: Endpoint, cache: Path, purse: Purse | None) -> EmbeddingGateway:
-    from harness.gateway.cache import ReplyCache  # an HTTP client, only where there is an endpoint to call
-    from harness.gateway.core import Gateway
+    from harness.gateway.cache import ReplyCache
+    from harness.gateway.core import Gateway  # loads an HTTP client: only where there is an endpoint to call
 
-    return Gateway(endpoint, ReplyCache(cache / f"replies-{endpoint.name}.sqlite"), budget=purse)
+    return Gateway(endpoint, ReplyCache(store_of(cache, endpoint.name)), budget=purse)
 
 
 @dataclass(frozen=True, slots=True)

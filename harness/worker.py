@@ -62,7 +62,7 @@ class Worker:
         if training is not None and training.status != "complete":
             why = f"its memory {training.cell} is {training.status}: {training.reason}"
             return CellResult(spec.name, training.status, {}, 0, 0, why, training.remedy, training.budget)
-        memory, scope = _memory_key(spec, trained), _scope(spec)
+        memory, scope = _memory_key(spec, trained), digest(spec.sharing)[:16]
         self._users.update(filter(None, (memory, scope)))
         try:
             async with self._slots:
@@ -136,12 +136,6 @@ class Worker:
         if key not in self._indexes:
             self._indexes[key] = asyncio.create_task(load())
         return await self._indexes[key]
-
-
-def _scope(spec: CellSpec) -> str:
-    """Of cells with the same backbone, embedder, gate and benchmark, which share objects."""
-    identity = spec.identity
-    return digest([identity["backbone"], identity["embedder"], identity["gate"], identity["benchmark"]])[:16]
 
 
 def _memory_key(spec: CellSpec, trained: str | None) -> str | None:

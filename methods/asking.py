@@ -13,12 +13,18 @@ from harness.method import LLM, Message
 from harness.records import Status
 from methods.base import render
 
-CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
+NAME_CHARS = 200
+"""A longer "name" in a reply is a reply gone wrong: it is left out and counted."""
 
 
-def json_object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object with exactly ``properties``."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def check_answered(status: Status, reason: str | None, purpose: str) -> None:
+    """Nothing, where the model has answered at all.
+
+    Raises:
+        CallFailed: it could not be asked; what rests on the answer would be another thing without it.
+    """
+    if not status.final:
+        raise CallFailed(str(status), reason or f"{purpose}: the call had no answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Asker:
         """Ask what ``template`` says of ``values``; ``history`` is what was said since the system message.
 
         Raises:
-            CallFailed: the model could not be asked; what was to be built would be another thing without the answer.
+            CallFailed: see ``check_answered``.
         """
         messages = (
             {"role": "system", "content": render(self._system)},
@@ -61,8 +67,7 @@ class Asker:
             self.message(template, **values),
         )
         reply = await self._llm.complete(messages, schema=schema, purpose=purpose, max_tokens=max_tokens)
-        if not Status(reply.status).final:
-            raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
+        check_answered(reply.status, reply.reason, purpose)
         value = reply.value if reply.status is Status.OK else None
         return Answer(value, str(reply.status), reply.reason or "")
 

@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from harness.method import Embed
 from harness.tokens import count_tokens
+from methods.asking import NAME_CHARS
 from methods.prefix_log import Summarise
 from methods.ranking import cosines_with, rank
+from methods.versions import Links, Versions
 
 SEPARATOR = "<SEP>"
 """Between the fragments of a merged text; it is part of what is embedded."""
@@ -27,11 +29,12 @@ UNKNOWN = '"UNKNOWN"'
 """Type of an entity that only a relation speaks of."""
 MIN_COSINE = 0.2
 """Similarity below which nothing is found (the published storage threshold)."""
-MAX_NAME_CHARS = 200
 PLACEHOLDERS = frozenset({"", "NONE", "NULL", "N/A", "NAN", "UNNAMED"})
 """What models write where there is no name."""
 
 T = TypeVar("T")
+ChunkText = Callable[[int], str | None]
+"""Content of a chunk; None for one that is not to be shown."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FLOAT = re.compile(r"[-+]?[0-9]*\.?[0-9]+")
@@ -49,7 +52,7 @@ def name_of(text: str) -> str:
 
 def is_name(name: str) -> bool:
     """Whether ``name`` (as from ``name_of``) names anything."""
-    return name.strip("\"'“”") not in PLACEHOLDERS and len(name) <= MAX_NAME_CHARS
+    return name.strip("\"'“”") not in PLACEHOLDERS and len(name) <= NAME_CHARS
 
 
 def weight_of(value: Any, default: float) -> float:
@@ -119,6 +122,44 @@ async def merged_node(
     )
 
 
+class EntityGraph:
+    """The entities of a graph as of every insert."""
+
+    def __init__(self) -> None:
+        self.nodes: Versions[str, Node] = Versions()
+        self.node_chunks: Links[str, int] = Links()
+
+    def put_node(self, node: Node, chunks: Iterable[int]) -> None:
+        """Write an entity as its last insert has left it; ``chunks`` speak of it."""
+        self.nodes.put(node.name, node, node.last)
+        for chunk in sorted(set(chunks)):
+            self.node_chunks.add(node.name, chunk, node.last)
+
+
+G = TypeVar("G", bound=EntityGraph)
+
+
+class EntityState(Generic[G]):
+    """A graph after ``n`` inserts, without what an insert from ``admitted`` on has shaped.
+
+    Under the strict gate the two are equal and nothing is left out. Degrees are those of the whole state.
+    """
+
+    def __init__(self, graph: G, n: int, admitted: int) -> None:
+        self._graph = graph
+        self.n = n
+        self.admitted = admitted
+
+    def node(self, name: str) -> Node | None:
+        """The entity ``name``."""
+        node = self._graph.nodes.at(name, self.n)
+        return node if node and node.last < self.admitted else None
+
+    def node_chunks(self, name: str) -> Sequence[int]:
+        """Chunks that speak of the entity, oldest first."""
+        return self._graph.node_chunks.at(name, self.n)
+
+
 def shown(text: str) -> str:
     """A merged text as it stands in a prompt."""
     return " / ".join(text.split(SEPARATOR))
@@ -148,6 +189,12 @@ def cut(items: Sequence[T], text: Callable[[T], str], limit: int, size: Callable
         if used > limit:
             return list(items[:number])
     return list(items)
+
+
+def cut_chunks(chunks: Sequence[int], limits: Limits, content: ChunkText) -> tuple[int, ...]:
+    """The longest prefix of the ``chunks`` to be shown whose contents fit."""
+    known = [(number, text) for number in chunks if (text := content(number)) is not None]
+    return tuple(number for number, _ in cut(known, lambda item: item[1], limits.chunks, limits.size))
 
 
 def chunks_of_entities(entities: Sequence[tuple[Sequence[int], Iterable[Sequence[int]]]]) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from harness.evidence import Gate
 from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, tokens_a_char, tokens_of, tokens_of_messages
 from harness.method import Context
-from harness.records import Catalyst, Forecast
+from harness.records import EMBED, Catalyst, Forecast
 from methods import forecasting
 from methods.feed import Record, expected_vector, requests_for_vectors, retrieval_query
 
@@ -156,7 +156,7 @@ def questions(
 
 def vectors(survey: Survey, texts: Iterable[str], more: Range) -> list[Expected]:
     """What is embedded: ``texts``, each once, ``more`` tokens that the model's replies bring, and the requests for both."""
-    learned = Expected("embed", "build", key_of("embed", "learned", survey.cell), ZERO, more, ZERO)
+    learned = Expected(EMBED, "build", key_of("embed", "learned", survey.cell), ZERO, more, ZERO)
     return [*(expected_vector(text) for text in dict.fromkeys(texts)), learned, *requests_for_vectors(survey)]
 
 

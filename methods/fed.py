@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from harness.clock import Stamp
+from harness.clock import Stamp, known_before
 from harness.evidence import RETRIEVED, Gate
 from harness.method import FedRecord
 from harness.records import Document, Source
@@ -106,8 +106,7 @@ class Origin:
             case Gate.STRICT:
                 return True
             case Gate.PAPER:
-                earlier_day = self.day is None or not decision.date_only or self.day < decision.day
-                return self.known_at < decision.instant and earlier_day
+                return known_before(self.known_at, self.day, decision)
         return catalyst_id not in self.evaluated
 
     def source(self, item_id: str, stock: str | None) -> Source:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from harness.evidence import EvidenceView, case_source, document_source
 from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.method import Context
-from harness.records import Catalyst, Document, Passage, ResolvedCase, Source
+from harness.records import EMBED, Catalyst, Document, Passage, ResolvedCase, Source
 from harness.tokens import split_to_tokens
 from methods.forecasting import MAX_CONCURRENT
 
@@ -91,7 +91,7 @@ def case_record(resolved: ResolvedCase) -> Record:
 
 def expected_vector(text: str) -> Expected:
     """One text to embed, its request apart."""
-    return Expected("embed", "build", key_of("embed", text), ZERO, tokens_of(text), ZERO)
+    return Expected(EMBED, "build", key_of("embed", text), ZERO, tokens_of(text), ZERO)
 
 
 def expected_passages(short: float, long: float, k: int, limit: float) -> Range:
@@ -104,4 +104,4 @@ def requests_for_vectors(survey: Survey) -> list[Expected]:
     if not survey.cases:
         return []
     most = _REQUESTS_A_CASE * len(survey.cases) + len(survey.lessons)
-    return [Expected("embed", "build", key_of("embed", survey.cell), Range(1, most), ZERO, ZERO)]
+    return [Expected(EMBED, "build", key_of("embed", survey.cell), Range(1, most), ZERO, ZERO)]

@@ -14,9 +14,10 @@ from typing import Any
 from harness.evidence import EvidenceView, document_source
 from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, noted, tokens_of_messages
 from harness.method import Context, Message
-from harness.records import Catalyst, Document, Forecast, Passage, Status
+from harness.records import Catalyst, Document, Forecast, Passage, Status, total
 from harness.tokens import count_tokens
 from methods.base import render, template_sha256
+from methods.schemas import SHARE, TEXT, json_object
 
 TEMPLATES = ("forecast_system.j2", "forecast_user.j2")
 MAX_CONCURRENT = 12
@@ -24,18 +25,10 @@ MAX_CONCURRENT = 12
 
 MARKET_NAMES = {"CN": "Chinese A-share", "US": "United States"}
 
-_PROB = {"type": "number", "minimum": 0, "maximum": 1}
-
-
-def json_object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object with exactly ``properties``."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-REASONED_ANSWER = json_object(reasoning={"type": "string"}, prob_positive=_PROB)
+REASONED_ANSWER = json_object(reasoning=TEXT, prob_positive=SHARE)
 """Reasoning first, or the answer would be fixed before it."""
 
-BARE_ANSWER = json_object(prob_positive=_PROB)
+BARE_ANSWER = json_object(prob_positive=SHARE)
 """Zero-shot alone answers without reasoning."""
 
 
@@ -208,15 +201,9 @@ def merged(calls: Sequence[Forecast]) -> Forecast:
         shown=(),
         prompt_sha256=_hash_of([c.prompt_sha256 for c in calls]),
         reply_sha256=_hash_of([c.reply_sha256 for c in calls]),
-        prompt_tokens=total([c.prompt_tokens for c in calls]),
-        completion_tokens=total([c.completion_tokens for c in calls]),
+        prompt_tokens=total(c.prompt_tokens for c in calls),
+        completion_tokens=total(c.completion_tokens for c in calls),
     )
-
-
-def total(counts: Sequence[int | None]) -> int | None:
-    """The sum, or None if a part is unknown."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 def prompt_sha256(messages: Sequence[Message]) -> str:

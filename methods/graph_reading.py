@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from harness.errors import CallFailed
 from harness.method import LLM, Message
 from harness.records import Status
 from harness.tokens import count_tokens, cut_to_tokens
+from methods.asking import NAME_CHARS, check_answered
 from methods.base import render
 from methods.concurrency import Once
-from methods.entity_graph import MAX_NAME_CHARS, SEPARATOR, is_name
+from methods.entity_graph import SEPARATOR, is_name
 from methods.feed import Record
-from methods.forecasting import json_object
+from methods.schemas import TEXT, json_object
 from methods.tally import Tally
 
 ROUNDS = "graph_rounds.j2"
@@ -24,12 +24,12 @@ GLEAN, DONE = "more", "done?"
 """What the user says for another round, and before it."""
 
 _MORE = json_object(more={"type": "boolean"})
-_SUMMARY = json_object(summary={"type": "string"})
+_SUMMARY = json_object(summary=TEXT)
 KINDS = {
     "unread": "chunks without extraction, because the model's answer could not be used",
     "empty": "chunks in which the model named no entity: no search can reach them",
     "nameless": "records left out because NONE or the like stands for a name",
-    "long": f"records left out because a name is longer than {MAX_NAME_CHARS} characters",
+    "long": f"records left out because a name is longer than {NAME_CHARS} characters",
     "unsummarised": "long descriptions cut instead of summarised, because the model's answer could not be used",
     "question": "questions searched by their own text, because the model's answer about them could not be used",
 }
@@ -49,11 +49,10 @@ async def asked(llm: LLM, messages: Sequence[Message], schema: Mapping[str, Any]
     """The reply to ``messages``.
 
     Raises:
-        CallFailed: the model could not be asked; what rests on the answer would be another thing without it.
+        CallFailed: see ``check_answered``.
     """
     reply = await llm.complete(messages, schema=schema, purpose=purpose)
-    if not reply.status.final:
-        raise CallFailed(str(reply.status), reply.reason or f"{purpose}: the call had no answer")
+    check_answered(reply.status, reply.reason, purpose)
     value = reply.value if reply.status is Status.OK else None
     return Reply(value, reply.text or "", f"{reply.status}: {reply.reason}")
 
@@ -148,7 +147,7 @@ def named(name: str, item: str, tally: Tally) -> bool:
     """Whether ``name`` can be kept; counted if not."""
     if is_name(name):
         return True
-    tally.count("long" if len(name) > MAX_NAME_CHARS else "nameless", item)
+    tally.count("long" if len(name) > NAME_CHARS else "nameless", item)
     return False
 
 

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from harness.clock import Stamp
-from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_a_char, tokens_of
 from harness.memory import Change, State
 from harness.method import LLM, Context, FedRecord, Tools
-from harness.records import Catalyst, Document, Forecast, ResolvedCase, Status
+from harness.records import EMBED, Catalyst, Document, Forecast, ResolvedCase
 from methods import forecasting
+from methods.asking import check_answered
 from methods.base import BaseMethod, render
 from methods.feed import expected_vector, requests_for_vectors, retrieval_query
 from methods.vectors import VectorTable
@@ -120,12 +120,11 @@ async def asked(
     """The reply to ``template`` filled with ``values``; None if it cannot be used, or lacks what is ``essential`` of ``schema``.
 
     Raises:
-        CallFailed: there was no reply. A memory without it would be another memory.
+        CallFailed: see ``check_answered``.
     """
     messages = [{"role": "user", "content": render(template, **values)}]
     reply = await llm.complete(messages, schema=schema, purpose=purpose, essential=essential, max_tokens=max_tokens)
-    if not Status(reply.status).final:
-        raise CallFailed(reply.status, reply.reason or f"{purpose}: no reply")
+    check_answered(reply.status, reply.reason, purpose)
     return reply.value
 
 
@@ -158,4 +157,4 @@ def each_record(
 def vectors_of(survey: Survey, tokens: Range) -> list[Expected]:
     """Texts to embed: ``tokens`` a record, in at most two requests a record."""
     n = len(survey.records)
-    return [Expected("embed", "build", key_of("embed", survey.cell), Range(1, 2 * n), tokens * n, ZERO)]
+    return [Expected(EMBED, "build", key_of("embed", survey.cell), Range(1, 2 * n), tokens * n, ZERO)]

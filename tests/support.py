@@ -21,8 +21,7 @@ from harness.gateway.result import Completion
 from harness.jobs import BenchmarkIndex, CellSpec, Job, planned
 from harness.local import RehearsingGateway, run_here
 from harness.plan import make_jobs
-from harness.records import Benchmark, Call, Forecast, Status
-from harness.rows import Row
+from harness.records import Benchmark, Call, Forecast, Row, Status
 from harness.store import CellStore
 from harness.vectors import VectorsAtHand, VectorService, VectorStore
 

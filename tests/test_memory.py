@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.clock import parse_stamp
 from harness.errors import DataError
 from harness.memory import Change, CommitKey, MemoryLog, MemoryOp, dumps, loads, ops_of
-from harness.memory_actor import read_journal, read_memory, write_memory
+from harness.memory_file import read_journal, read_memory, write_memory
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 changes = st.lists(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from harness.errors import DataError
 from harness.gateway.cache import CachedReply, ReplyCache
-from harness.replies import Exchange, Replies, stores_of
+from harness.replies import Exchange, Replies, store_of, stores_of
 
 
 @pytest.fixture
@@ -38,6 +40,22 @@ def test_an_exchange_is_found_by_its_request(store: Path, tmp_path: Path) -> Non
     assert replies.get("three") is None
     assert replies.get("none") is None
     replies.close()
+
+
+def test_the_documented_way_to_a_prompt_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    docs = (Path(__file__).parents[1] / "docs" / "files.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", docs, re.DOTALL)
+    asked = {"body": {"messages": [{"role": "user", "content": "Up or down?"}]}}
+    reply = {"choices": [{"message": {"content": "Up."}}]}
+
+    async def fill() -> None:
+        cache = ReplyCache(store_of(tmp_path / "cache", "b"))
+        await cache.put(CachedReply("sha", "b", "2026-01-01", json.dumps(asked), json.dumps(reply)))
+        cache.close()
+
+    asyncio.run(fill())
+    exec(code.replace("RUN_DIR", str(tmp_path)).replace("REQUEST_SHA256", "sha"), {})
+    assert capsys.readouterr().out == "user\nUp or down?\nUp.\n"
 
 
 def test_reading_writes_nothing(store: Path) -> None:

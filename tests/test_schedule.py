@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.memory import CommitKey
-from harness.schedule import Chronology, Step, longest_chain
+from harness.schedule import Chronology, Step
+from tests.chain import longest_chain
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 cases = st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), min_size=1, max_size=25)

@@ -12,7 +12,6 @@ from harness.clock import Convention, Stamp, parse_stamp
 
 HERE = Path(__file__).parent
 TIME_ZONES = {"CN": "Asia/Shanghai", "US": "America/New_York"}
-EXCHANGES = {"CN": "XSHG", "US": "XNYS"}
 
 
 @dataclass(frozen=True, slots=True)

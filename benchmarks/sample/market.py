@@ -6,12 +6,12 @@ import random
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from benchmarks.sample.content import EXCHANGES, Company
+from benchmarks.catalysts import label_of
+from benchmarks.markets import CALENDARS
+from benchmarks.sample.content import Company
 from harness.clock import Convention, ExchangeSessions, Stamp, zone
-from harness.records import DROPPED, NEGATIVE, POSITIVE
 
 SEED = "s264"
-POSITIVE_FROM, NEGATIVE_TO = 0.0055, -0.005
 FIRST, LAST = date(2019, 12, 2), date(2021, 1, 29)
 PATH_SESSIONS = 5
 _DAILY_LIMIT = 0.095
@@ -49,18 +49,11 @@ def shock(*key: object) -> float:
     return 2 * (sum(draw(*key, part) for part in range(3)) - 1.5)
 
 
-def label_of(fwd_ret: float) -> str:
-    """The label rule of the released files: up from +0.55 %, down to -0.5 %, dropped between the two."""
-    if fwd_ret >= POSITIVE_FROM:
-        return POSITIVE
-    return NEGATIVE if fwd_ret <= NEGATIVE_TO else DROPPED
-
-
 class PriceBook:
     """Prices of every company over the sessions of its exchange."""
 
     def __init__(self, companies: tuple[Company, ...]) -> None:
-        self.sessions = {market: ExchangeSessions(code, FIRST, LAST) for market, code in EXCHANGES.items()}
+        self.sessions = {market: ExchangeSessions(code, FIRST, LAST) for market, code in CALENDARS.items()}
         self._bars = {company.stock_id: _walk(company, self.sessions[company.market].sessions) for company in companies}
 
     def settle(self, company: Company, decision: Stamp) -> Settlement:

@@ -26,8 +26,6 @@ from harness.remote import Mailbox, unwrapped
 log = logging.getLogger(__name__)
 _MAX_CONCURRENCY = 1000
 """Remote calls at a time: a waiting ``collect`` for every process of the session, and a few others."""
-
-
 NAMESPACE = "harness"
 """Of actors that all sessions on a cluster find by name."""
 

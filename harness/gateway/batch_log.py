@@ -30,7 +30,7 @@ class Batch:
 
 
 class BatchLog:
-    """Batches on their way, on disk: what a run after a kill has to look for."""
+    """Those of one endpoint, in a table beside its replies."""
 
     def __init__(self, path: Path, endpoint: str) -> None:
         self._path = path

@@ -271,16 +271,17 @@ class Batches:
         Raises:
             AttemptFailed: it cannot help.
         """
-        for attempt in range(1_000):
+        failed = 0
+        while True:
             try:
                 return await action()
             except (openai.APIError, aiohttp.ClientError, TimeoutError, OSError) as error:
                 failure = from_client_error(error, self._endpoint)
-                if not failure.retry or attempt == self._endpoint.retries * 10:
+                failed += 1
+                if not failure.retry or failed > self._endpoint.retries * 10:
                     raise AttemptFailed(failure) from error
                 log.info("%s: %s; asking again", self._endpoint.name, failure.reason)
             await self._clock.sleep(min(self._endpoint.batch_poll_s, self._endpoint.max_retry_wait_s))
-        raise AssertionError("unreachable")
 
     def _answer(self, key: str, outcome: Outcome) -> None:
         waiting = self._waiting.pop(key, None)

@@ -21,7 +21,7 @@ from harness.gateway.cache import CachedReply, Payment, ReplyCache, stamp
 from harness.gateway.formats import Descent, Formats
 from harness.gateway.limits import Limiter, Need
 from harness.gateway.pace import Clock
-from harness.gateway.paying import EMBED, About, Till, noting, over_budget, renew
+from harness.gateway.paying import About, Till, noting, over_budget, renew
 from harness.gateway.reply import Reading, read_reply
 from harness.gateway.request import ChatRequest, Prepared, assistant, canonical_json, prepare, user
 from harness.gateway.result import Completion, EmbeddingFailed, Embeddings, Stats, Stopped, Usage
@@ -30,7 +30,7 @@ from harness.gateway.sender import Sender
 from harness.gateway.settings import Endpoint
 from harness.gateway.tools import as_choice, chosen
 from harness.gateway.wire import Wire
-from harness.records import Call, Status
+from harness.records import EMBED, Call, Status
 from harness.text import clean
 from harness.tokens import count_messages, embedding_batches
 

@@ -92,8 +92,9 @@ class Limiter:
         self._paused_until = float("-inf")
         self._trial: Permit | None = None
         self._first: float | None = None
+        """When the first request left."""
         self._before: Counter[str] = Counter()
-        """What left before its limit was known, and when that began."""
+        """What left before its limit was known, by limit."""
         for name in _COSTS:
             self.limit(name, getattr(limits, name))
 

@@ -14,11 +14,9 @@ from harness.gateway.cache import UNANSWERED, Payment, stamp
 from harness.gateway.result import Usage
 from harness.gateway.retry import AttemptFailed, Failure
 from harness.gateway.settings import Endpoint
-from harness.records import Status
+from harness.records import EMBED, Status
 
 _LONG_S = 0.5
-EMBED = "embed"
-"""Purpose of calls for vectors."""
 
 
 @dataclass(frozen=True, slots=True)

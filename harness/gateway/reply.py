@@ -26,13 +26,6 @@ _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCI
 _THINK, _UNTHINK = "<think>", "</think>"
 _CUT = "cut by the length limit; raise max_output_tokens"
 
-FORECAST_CORE: dict[str, Any] = {
-    "type": "object",
-    "properties": {"prob_positive": {"type": "number", "minimum": 0, "maximum": 1}},
-    "required": ["prob_positive"],
-}
-"""All that a forecast reply cannot do without."""
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -94,12 +87,6 @@ def parse_object(
         rule = f"{error.validator} {_quote(error.validator_value)}"
         return None, f"{_path(error.absolute_path)}: {_quote(error.instance)} fails {rule}"
     return value, None
-
-
-def parse_forecast(text: str) -> tuple[float | None, dict[str, Any] | None, str | None]:
-    """(prob_positive, the whole object, None) or (None, None, why). The direction is positive iff prob_positive >= 0.5."""
-    value, problem = parse_object(text, FORECAST_CORE)
-    return (None, None, problem) if value is None else (float(value["prob_positive"]), value, None)
 
 
 def _keys(schema: Mapping[str, Any], essential: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import HarnessError
-from harness.records import Call, Status
+from harness.records import Call, Status, total
 
 
 class Stopped(HarnessError):
@@ -77,7 +77,7 @@ class Completion:
     model_returned: str | None = None
     system_fingerprint: str | None = None
     fatal: bool = False
-    calls: tuple[Call, ...] = field(default=())
+    calls: tuple[Call, ...] = ()
 
     @property
     def last(self) -> Call:
@@ -92,25 +92,8 @@ class Completion:
         return self.last.completion_tokens
 
     @property
-    def cached_tokens(self) -> int | None:
-        return self.last.cached_tokens
-
-    @property
-    def reasoning_tokens(self) -> int | None:
-        return self.last.reasoning_tokens
-
-    @property
     def sent_at(self) -> datetime | None:
         return self.last.sent_at
-
-    @property
-    def latency_s(self) -> float | None:
-        """Seconds from the send of the last attempt to its reply, waits excluded; None for a stored reply."""
-        return self.last.latency_s
-
-    @property
-    def http_status(self) -> int | None:
-        return self.last.http_status
 
     @property
     def cache_hit(self) -> bool:
@@ -124,12 +107,12 @@ class Completion:
     @property
     def cost_usd(self) -> float | None:
         """USD paid now, all tries together; None if one is unknown."""
-        return _total([call.cost_usd for call in self.calls])
+        return total(call.cost_usd for call in self.calls)
 
     @property
     def list_cost_usd(self) -> float | None:
         """USD these replies cost whether or not they came from the cache; None if one is unknown."""
-        return _total([call.list_cost_usd for call in self.calls])
+        return total(call.list_cost_usd for call in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +162,7 @@ class Stats:
 
     def pay(self, paid: float | None) -> None:
         """Add to the cost."""
-        self.cost_usd = None if paid is None or self.cost_usd is None else self.cost_usd + paid
-
-
-def _total(costs: list[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
+        self.cost_usd = total((self.cost_usd, paid))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

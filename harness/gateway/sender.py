@@ -22,7 +22,6 @@ T = TypeVar("T")
 Send = Callable[[], Awaitable[tuple[T, dict[str, Any]]]]
 """One HTTP exchange: (what it is worth, the decoded body)."""
 
-
 _COUNTED = 3
 """While a limit is being learned every third refusal counts against a request: most are the limiter's fault."""
 

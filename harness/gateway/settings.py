@@ -100,7 +100,6 @@ class Endpoint(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
-    label: str | None = None
     base_url: str | None = None
     model: str = Field(min_length=1)
     api_key_env: str | None = None

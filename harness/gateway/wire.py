@@ -82,9 +82,8 @@ class Wire:
         raw, reply = await self._post(_CHAT, body)
         choices = reply.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict) or not isinstance(
-            choice.get("message"), dict
-        ):  # an answer of the server, not of a model
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(message, dict):  # an answer of the server, not of a model
             raise AttemptFailed(self._strange(f"no message in it: {clean(raw[:120])!r}"))
         return raw, reply
 

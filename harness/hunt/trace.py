@@ -22,7 +22,7 @@ from harness.hunt.outside import watching
 from harness.hunt.watching import Errand, Journal, Request, Sighting, WatchingGateway, watched
 from harness.jobs import CellSpec, Job
 from harness.local import Ended, run_here
-from harness.memory_actor import read_memory
+from harness.memory_file import read_memory
 from harness.method import Vectors
 from harness.records import Call, Status
 

@@ -1,4 +1,4 @@
-"""The rehearsal endpoint: ``/v1/chat/completions``, ``/v1/embeddings``, ``/v1/models`` and ``/stats`` on loopback."""
+"""The rehearsal endpoint: ``/v1/chat/completions``, ``/v1/embeddings``, ``/v1/models`` and ``/stats`` on loopback; see also ``batches``."""
 
 from __future__ import annotations
 
@@ -175,7 +175,12 @@ class Server:
         return await self._serve(request, "embeddings", body, used, reply)
 
     async def _serve(
-        self, request: web.Request, kind: str, body: dict[str, Any], tokens: int, reply: Any
+        self,
+        request: web.Request,
+        kind: str,
+        body: dict[str, Any],
+        tokens: int,
+        reply: Callable[[str | None], dict[str, Any]],
     ) -> web.StreamResponse:
         """Door, limits, faults, latency, then ``reply(fault)``."""
         desk = self._desks[kind]

@@ -16,7 +16,7 @@ from harness.evidence import Gate
 from harness.expected import ONCE, ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, Tools, Vectors
-from harness.records import Catalyst, Forecast, Passage
+from harness.records import EMBED, Catalyst, Forecast, Passage
 from methods import forecasting
 from methods.a_mem.notes import (
     Note,
@@ -31,17 +31,16 @@ from methods.a_mem.notes import (
 from methods.base import render
 from methods.fed import Origin, fed_text
 from methods.feed import retrieval_query, shown_already
-from methods.forecasting import json_object
 from methods.ranking import rank
 from methods.record_memory import RecordMemory, asked, each_record, incidents, vectors_of
+from methods.schemas import TEXT, json_object
 from methods.vectors import VectorTable
 
 NOTE, EVOLVE, QUERY = "a_mem_note.j2", "a_mem_evolve.j2", "a_mem_query.j2"
 MAX_TOKENS = 1_000
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
-NOTE_SCHEMA = json_object(keywords=_TEXTS, context=_TEXT, tags=_TEXTS)
+_TEXTS = {"type": "array", "items": TEXT}
+NOTE_SCHEMA = json_object(keywords=_TEXTS, context=TEXT, tags=_TEXTS)
 EVOLVE_SCHEMA = json_object(
     should_evolve={"type": "boolean"},
     actions={"type": "array", "items": {"type": "string", "enum": ["strengthen", "update_neighbor"]}},
@@ -50,7 +49,7 @@ EVOLVE_SCHEMA = json_object(
     new_context_neighborhood=_TEXTS,
     new_tags_neighborhood={"type": "array", "items": _TEXTS},
 )
-QUERY_SCHEMA = json_object(keywords=_TEXT)
+QUERY_SCHEMA = json_object(keywords=TEXT)
 _ABOUT, _EVOLUTION, _KEYWORDS = Range(20, 200), Range(20, 900), Range(5, 80)
 """Tokens of what a note says of its record, of an evolution, and of a question's key words."""
 NO_DESCRIPTION = "note whose description cannot be used"
@@ -137,7 +136,7 @@ class AMem(RecordMemory):
         key = key_of("a_mem_query", prompt)
         return [
             Expected.each("a_mem_query", "forecast", key, ONCE, tokens_of(prompt), _KEYWORDS),
-            Expected("embed", "build", key, ZERO, _KEYWORDS, ZERO),
+            Expected(EMBED, "build", key, ZERO, _KEYWORDS, ZERO),
         ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Described:

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.method import Message
-from methods.asking import Asker, json_object
+from methods.asking import NAME_CHARS, Asker
 from methods.concurrency import Once
 from methods.feed import Record
+from methods.schemas import TEXT, json_object
 from methods.tally import Tally
 
 SYSTEM, EXTRACT, GLEAN = "graphrag_extract_system.j2", "graphrag_extract.j2", "graphrag_glean.j2"
 TEMPLATES = (SYSTEM, EXTRACT, GLEAN)
 UNITS_AT_ONCE = 64
-NAME_CHARS = 200
-"""A longer "name" is a reply gone wrong: it is left out and counted."""
 KINDS = {
     "unread": "extraction replies that could not be used",
     "entity": "entities left out: a part missing, or the name blank or too long",
@@ -31,7 +30,6 @@ KINDS = {
 """What is counted of extraction, in words."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_TEXT = {"type": "string"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,8 @@ class Extract:
 
 def schema(types: Sequence[str]) -> dict[str, Any]:
     """JSON schema of a reply with entities of ``types``."""
-    entity = json_object(name=_TEXT, type={"type": "string", "enum": list(types)}, description=_TEXT)
-    relation = json_object(source=_TEXT, target=_TEXT, description=_TEXT, strength={"type": "number"})
+    entity = json_object(name=TEXT, type={"type": "string", "enum": list(types)}, description=TEXT)
+    relation = json_object(source=TEXT, target=TEXT, description=TEXT, strength={"type": "number"})
     return json_object(entities={"type": "array", "items": entity}, relationships={"type": "array", "items": relation})
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from harness.evidence import Gate
 from harness.method import LLM, Context
 from harness.tokens import count_tokens
-from methods.asking import Asker, content_key, json_object
+from methods.asking import Asker, content_key
 from methods.base import render, template_sha256
 from methods.concurrency import Once, bounded_map
 from methods.feed import Record
@@ -22,11 +22,12 @@ from methods.graphrag.reports import Written
 from methods.graphrag.settings import IndexSettings
 from methods.graphrag.summaries import merge_descriptions
 from methods.graphrag.tables import EntityGroup, RelationGroup, Tables, distinct
+from methods.schemas import TEXT, json_object
 from methods.snapshots import records_to_build_on, snapshot_id
 from methods.tally import Tally
 
 MERGE_SYSTEM, MERGE = "graphrag_merge_system.j2", "graphrag_merge.j2"
-MERGE_SCHEMA = json_object(description={"type": "string"})
+MERGE_SCHEMA = json_object(description=TEXT)
 TEMPLATES = (*extraction.TEMPLATES, MERGE_SYSTEM, MERGE, *reports.TEMPLATES)
 KINDS = {
     **extraction.KINDS,

@@ -13,7 +13,7 @@ from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage, Source
 from harness.tokens import count_tokens, cut_to_tokens
 from methods import forecasting
-from methods.asking import Asker, json_object
+from methods.asking import Asker
 from methods.base import BaseMethod, render
 from methods.concurrency import bounded_map
 from methods.expected_graphs import Units, queries, vectors
@@ -23,13 +23,14 @@ from methods.graphrag import reports as reporting
 from methods.graphrag.index import Index, Partition, Snapshot, index_of, newest
 from methods.graphrag.settings import IndexSettings, SearchSettings
 from methods.ranking import cosines_with, rank
+from methods.schemas import TEXT, json_object
 from methods.snapshots import records_to_build_on, retrievable_ids
 
 MAP_SYSTEM, MAP = "graphrag_map_system.j2", "graphrag_map.j2"
 REDUCE_SYSTEM, REDUCE = "graphrag_reduce_system.j2", "graphrag_reduce.j2"
-_POINT = json_object(description={"type": "string"}, score={"type": "integer", "minimum": 0, "maximum": 100})
+_POINT = json_object(description=TEXT, score={"type": "integer", "minimum": 0, "maximum": 100})
 MAP_SCHEMA = json_object(points={"type": "array", "items": _POINT})
-REDUCE_SCHEMA = json_object(answer={"type": "string"})
+REDUCE_SCHEMA = json_object(answer=TEXT)
 MAPS_AT_ONCE = 16
 AS_OF = "as of"
 """Further column of entities and relations: when the newest of their units became known."""

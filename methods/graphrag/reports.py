@@ -8,22 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from methods.asking import json_object
 from methods.graphrag.communities import Community
 from methods.graphrag.tables import Tables
+from methods.schemas import TEXT, json_object
 
 SYSTEM, REPORT = "graphrag_report_system.j2", "graphrag_report.j2"
 TEMPLATES = (SYSTEM, REPORT)
 LEAST_ROW_TOKENS = 8
 """No row of a relation is shorter: how many of a giant community need to be looked at."""
 
-_TEXT = {"type": "string"}
-_FINDING = json_object(summary=_TEXT, explanation=_TEXT)
+_FINDING = json_object(summary=TEXT, explanation=TEXT)
 SCHEMA = json_object(
-    title=_TEXT,
-    summary=_TEXT,
+    title=TEXT,
+    summary=TEXT,
     rating={"type": "number", "minimum": 0, "maximum": 10},
-    rating_explanation=_TEXT,
+    rating_explanation=TEXT,
     findings={"type": "array", "items": _FINDING},
 )
 
@@ -79,7 +78,7 @@ def input_tables(
     """
     heads = (
         "-----Entities-----\nid,title,description,degree\n",
-        ("-----Relationships-----\nid,source,target,description,combined_degree\n"),
+        "-----Relationships-----\nid,source,target,description,combined_degree\n",
     )
     used = sum(map(count, heads))
     entities: dict[str, str] = {}

@@ -19,11 +19,6 @@ class EntityGroup:
     descriptions: tuple[str, ...]
     units: tuple[str, ...]
 
-    @property
-    def frequency(self) -> int:
-        """Number of mentions."""
-        return len(self.units)
-
 
 @dataclass(frozen=True, slots=True)
 class RelationGroup:

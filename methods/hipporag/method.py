@@ -15,7 +15,7 @@ from harness.method import Context
 from harness.records import Catalyst, Forecast, Passage
 from harness.tokens import count_tokens
 from methods import forecasting
-from methods.asking import Asker, json_object
+from methods.asking import Asker
 from methods.base import BaseMethod, render
 from methods.expected_graphs import Units, frame, queries, questions, size_of, vectors
 from methods.feed import Record, retrieval_query, shown_already
@@ -27,6 +27,7 @@ from methods.hipporag.phrases import Normalise, phrase
 from methods.hipporag.search import Scores, min_max
 from methods.hipporag.synonyms import SynonymRule
 from methods.ranking import cosine_scores, cosines_with, rank
+from methods.schemas import json_object
 from methods.snapshots import records_to_build_on, retrievable_ids
 
 FILTER = "hipporag_filter.j2"

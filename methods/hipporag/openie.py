@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from methods.asking import Asker, json_object
+from methods.asking import NAME_CHARS, Asker
 from methods.concurrency import Once
 from methods.feed import Record
-from methods.hipporag.phrases import NAME_CHARS, Normalise, phrase
+from methods.hipporag.phrases import Normalise, phrase
+from methods.schemas import TEXT, json_object
 from methods.tally import Tally
 
 SYSTEM, ENTITIES, TRIPLES, QUERY = (
@@ -28,9 +29,8 @@ KINDS = {
 """What is counted of extraction, in words."""
 
 Triple = tuple[str, str, str]
-_TEXT = {"type": "string"}
-ENTITY_SCHEMA = json_object(named_entities={"type": "array", "items": _TEXT})
-FACT = json_object(subject=_TEXT, relation=_TEXT, object=_TEXT)
+ENTITY_SCHEMA = json_object(named_entities={"type": "array", "items": TEXT})
+FACT = json_object(subject=TEXT, relation=TEXT, object=TEXT)
 TRIPLE_SCHEMA = json_object(triples={"type": "array", "items": FACT})
 
 

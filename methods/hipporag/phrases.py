@@ -13,8 +13,6 @@ from enum import StrEnum
 _ASCII_OTHER = re.compile(r"[^a-z0-9 ]")
 _OTHER = re.compile(r"[\W_]")
 _CJK = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿가-힯]")
-NAME_CHARS = 200
-"""A longer "name" is a reply gone wrong: it is left out and counted."""
 
 
 class Normalise(StrEnum):

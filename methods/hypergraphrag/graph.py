@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from methods.entity_graph import EntityRecord, Node, merged_node
+from methods.entity_graph import EntityGraph, EntityRecord, EntityState, Node, merged_node
 from methods.prefix_log import Summarise
 from methods.versions import Links, Versions
 
@@ -62,17 +62,16 @@ class Hyperedge:
         return self.name.removeprefix(TAG)
 
 
-class HyperGraph:
+class HyperGraph(EntityGraph):
     """The graph as of every insert."""
 
     def __init__(self) -> None:
-        self.nodes: Versions[str, Node] = Versions()
+        super().__init__()
         self.scores: Versions[str, float] = Versions()
         self.hyperedges: Versions[str, Hyperedge] = Versions()
         self.weights: Versions[tuple[str, str], float] = Versions()
         self.members: Links[str, str] = Links()
         self.hyperedges_of: Links[str, str] = Links()
-        self.node_chunks: Links[str, int] = Links()
         self.hyperedge_chunks: Links[str, int] = Links()
 
     async def insert(self, insert: int, extracted: Sequence[tuple[int, Extraction]], summarise: Summarise) -> None:
@@ -93,7 +92,7 @@ class HyperGraph:
         for name, said in stated.items():
             self._put_hyperedge(name, said, insert)
         for node, found in zip(nodes, naming.values(), strict=True):
-            self._put_node(node, found, insert)
+            self._put_scored_node(node, found)
         for name, found in naming.items():
             for _, hyperedge, member in found:
                 self._put_membership(hyperedge, name, member.score, insert)
@@ -113,13 +112,11 @@ class HyperGraph:
         for chunk in sorted({chunk for chunk, _ in said}):
             self.hyperedge_chunks.add(name, chunk, insert)
 
-    def _put_node(self, node: Node, found: Sequence[tuple[int, str, Member]], insert: int) -> None:
-        self.nodes.put(node.name, node, insert)
+    def _put_scored_node(self, node: Node, found: Sequence[tuple[int, str, Member]]) -> None:
         known = self.scores.latest(node.name)
         scores = [member.score for *_, member in found]
-        self.scores.put(node.name, max([*scores, known] if known is not None else scores), insert)
-        for chunk in sorted({chunk for chunk, *_ in found}):
-            self.node_chunks.add(node.name, chunk, insert)
+        self.scores.put(node.name, max([*scores, known] if known is not None else scores), node.last)
+        self.put_node(node, [chunk for chunk, *_ in found])
 
     def _put_membership(self, hyperedge: str, entity: str, score: float, insert: int) -> None:
         known = self.weights.latest((hyperedge, entity))
@@ -129,21 +126,8 @@ class HyperGraph:
         self.weights.put((hyperedge, entity), score + (known or 0.0), insert)
 
 
-class HyperState:
-    """The graph after ``n`` inserts, without what an insert from ``admitted`` on has shaped.
-
-    Under the strict gate the two are equal and nothing is left out. Degrees are those of the whole state.
-    """
-
-    def __init__(self, graph: HyperGraph, n: int, admitted: int) -> None:
-        self._graph = graph
-        self.n = n
-        self.admitted = admitted
-
-    def node(self, name: str) -> Node | None:
-        """The entity ``name``."""
-        node = self._graph.nodes.at(name, self.n)
-        return node if node and node.last < self.admitted else None
+class HyperState(EntityState[HyperGraph]):
+    """The graph as of an insert."""
 
     def score(self, name: str) -> float:
         """The greatest key score that the entity ``name`` was given."""
@@ -173,10 +157,6 @@ class HyperState:
     def degrees(self, hyperedge: str, entity: str) -> int:
         """Members of the one and hyperedges of the other."""
         return self._graph.members.count(hyperedge, self.n) + self._graph.hyperedges_of.count(entity, self.n)
-
-    def node_chunks(self, name: str) -> Sequence[int]:
-        """Chunks that name the entity, oldest first."""
-        return self._graph.node_chunks.at(name, self.n)
 
     def hyperedge_chunks(self, name: str) -> Sequence[int]:
         """Chunks that state the hyperedge, oldest first."""

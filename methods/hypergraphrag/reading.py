@@ -8,16 +8,14 @@ from typing import Any
 from harness.method import LLM
 from methods.base import render
 from methods.entity_graph import EntityRecord, clean, name_of, weight_of
-from methods.forecasting import json_object
 from methods.graph_reading import Form, asked, named
 from methods.hypergraphrag.graph import Extraction, Member, Segment
+from methods.schemas import TEXT, json_object
 from methods.tally import Tally
 
 EXTRACT = "hypergraphrag_extract.j2"
 DEFAULT_COMPLETENESS, DEFAULT_SCORE = 1.0, 50.0
 """Where the model gives no number."""
-
-_TEXT = {"type": "string"}
 
 
 def _within(most: int) -> dict[str, Any]:
@@ -27,8 +25,8 @@ def _within(most: int) -> dict[str, Any]:
 def form(entity_types: Sequence[str], gleanings: int, summary_tokens: int) -> Form[Extraction]:
     """How HyperGraphRAG reads a text."""
     types = {"type": "string", "enum": list(entity_types)}
-    entity = json_object(name=_TEXT, type=types, description=_TEXT, key_score=_within(100))
-    segment = json_object(text=_TEXT, completeness=_within(10), entities={"type": "array", "items": entity})
+    entity = json_object(name=TEXT, type=types, description=TEXT, key_score=_within(100))
+    segment = json_object(text=TEXT, completeness=_within(10), entities={"type": "array", "items": entity})
     schema = json_object(segments={"type": "array", "items": segment})
     return Form(render(EXTRACT, entity_types=entity_types), schema, parsed, gleanings, summary_tokens)
 

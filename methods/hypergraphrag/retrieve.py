@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from methods.entity_graph import Limits, Node, chunks_of_edges, chunks_of_entities, cut, union
+from methods.entity_graph import ChunkText, Limits, Node, chunks_of_edges, chunks_of_entities, cut, cut_chunks, union
 from methods.hypergraphrag.graph import Hyperedge, HyperState
-
-ChunkText = Callable[[int], str | None]
-"""Content of a chunk; None for one that is not to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def by_entities(state: HyperState, hits: Sequence[str], limits: Limits, content:
     return Found(
         tuple(nodes),
         tuple(hyperedge for hyperedge, _ in cut(pairs, lambda pair: pair[0].name, limits.edges, limits.size)),
-        _shown(chunks_of_entities(about), limits, content),
+        cut_chunks(chunks_of_entities(about), limits, content),
     )
 
 
@@ -54,7 +51,7 @@ def by_hyperedges(state: HyperState, hits: Sequence[tuple[str, float]], limits: 
     return Found(
         tuple(cut(members, lambda node: node.description, limits.entities, limits.size)),
         tuple(hyperedges),
-        _shown(chunks_of_edges(state.hyperedge_chunks(h.name) for h in hyperedges), limits, content),
+        cut_chunks(chunks_of_edges(state.hyperedge_chunks(h.name) for h in hyperedges), limits, content),
     )
 
 
@@ -82,10 +79,5 @@ def by_paper(
     return Found(
         tuple(cut(nodes, lambda node: node.description, limits.entities, limits.size)),
         tuple(cut(facts, lambda hyperedge: hyperedge.name, limits.edges, limits.size)),
-        _shown(chunks, limits, content),
+        cut_chunks(chunks, limits, content),
     )
-
-
-def _shown(chunks: Sequence[int], limits: Limits, content: ChunkText) -> tuple[int, ...]:
-    known = [(number, text) for number in chunks if (text := content(number)) is not None]
-    return tuple(number for number, _ in cut(known, lambda item: item[1], limits.chunks, limits.size))

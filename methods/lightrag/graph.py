@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from methods.entity_graph import SEPARATOR, UNKNOWN, EntityRecord, Node, joined, merged_node
+from methods.entity_graph import SEPARATOR, UNKNOWN, EntityGraph, EntityRecord, EntityState, Node, joined, merged_node
 from methods.prefix_log import Summarise
 from methods.versions import Links, Versions
 
@@ -57,14 +57,13 @@ class Edge:
         return self.keywords + self.pair[0] + self.pair[1] + self.description
 
 
-class RelationGraph:
+class RelationGraph(EntityGraph):
     """The graph as of every insert."""
 
     def __init__(self) -> None:
-        self.nodes: Versions[str, Node] = Versions()
+        super().__init__()
         self.edges: Versions[Pair, Edge] = Versions()
         self.neighbours: Links[str, str] = Links()
-        self.node_chunks: Links[str, int] = Links()
         self.edge_chunks: Links[Pair, int] = Links()
 
     async def insert(self, insert: int, extracted: Sequence[tuple[int, Extraction]], summarise: Summarise) -> None:
@@ -88,21 +87,16 @@ class RelationGraph:
         ]
         summaries = await asyncio.gather(*(summarise(f"{e.pair[0]}, {e.pair[1]}", e.description) for e in edges))
         for node, found in zip(nodes, entities.values(), strict=True):
-            self._put_node(node, [chunk for chunk, _ in found])
+            self.put_node(node, [chunk for chunk, _ in found])
         for edge, summary, said in zip(edges, summaries, relations.values(), strict=True):
             self._put_edge(edge, summary, [chunk for chunk, _ in said])
-
-    def _put_node(self, node: Node, chunks: Sequence[int]) -> None:
-        self.nodes.put(node.name, node, node.last)
-        for chunk in sorted(set(chunks)):
-            self.node_chunks.add(node.name, chunk, node.last)
 
     def _put_edge(self, edge: Edge, summary: str, chunks: Sequence[int]) -> None:
         """Write a relation; an end that no chunk has described becomes an entity of unknown type, described by it."""
         insert = edge.last
         for name in edge.pair:
             if self.nodes.latest(name) is None:
-                self._put_node(Node(name, UNKNOWN, edge.description, insert, insert, embedded=False), chunks)
+                self.put_node(Node(name, UNKNOWN, edge.description, insert, insert, embedded=False), chunks)
         if edge.first == insert:
             for name, other in dict.fromkeys([edge.pair, edge.pair[::-1]]):
                 self.neighbours.add(name, other, insert)
@@ -126,21 +120,8 @@ def _merged_edge(pair: Pair, records: Sequence[RelationRecord], stored: Edge | N
     )
 
 
-class GraphState:
-    """The graph after ``n`` inserts, without what an insert from ``admitted`` on has shaped.
-
-    Under the strict gate the two are equal and nothing is left out. Degrees are those of the whole state.
-    """
-
-    def __init__(self, graph: RelationGraph, n: int, admitted: int) -> None:
-        self._graph = graph
-        self.n = n
-        self.admitted = admitted
-
-    def node(self, name: str) -> Node | None:
-        """The entity ``name``."""
-        node = self._graph.nodes.at(name, self.n)
-        return node if node and node.last < self.admitted else None
+class GraphState(EntityState[RelationGraph]):
+    """The graph as of an insert."""
 
     def edge(self, pair: Pair) -> Edge | None:
         """The relation between the two of ``pair``."""
@@ -154,10 +135,6 @@ class GraphState:
     def degree(self, name: str) -> int:
         """Number of ends of relations at ``name``."""
         return self._graph.neighbours.count(name, self.n) + (self._graph.edges.at((name, name), self.n) is not None)
-
-    def node_chunks(self, name: str) -> Sequence[int]:
-        """Chunks that speak of ``name``, oldest first."""
-        return self._graph.node_chunks.at(name, self.n)
 
     def edge_chunks(self, pair: Pair) -> Sequence[int]:
         """Chunks that state the relation, oldest first."""

@@ -8,9 +8,9 @@ from typing import Any
 from harness.method import LLM
 from methods.base import render
 from methods.entity_graph import EntityRecord, clean, name_of, texts_of, weight_of
-from methods.forecasting import json_object
 from methods.graph_reading import Form, asked, named
 from methods.lightrag.graph import Extraction, RelationRecord
+from methods.schemas import TEXT, json_object
 from methods.tally import Tally
 
 EXTRACT = "lightrag_extract.j2"
@@ -18,17 +18,16 @@ KEYWORDS = "lightrag_keywords.j2"
 DEFAULT_WEIGHT = 1.0
 """Weight of a relation whose strength is no number."""
 
-_TEXT = {"type": "string"}
-_LEVEL = {"type": "array", "items": _TEXT}
+_LEVEL = {"type": "array", "items": TEXT}
 _RELATION = json_object(
-    source=_TEXT, target=_TEXT, description=_TEXT, keywords=_TEXT, strength={"type": ["number", "null"]}
+    source=TEXT, target=TEXT, description=TEXT, keywords=TEXT, strength={"type": ["number", "null"]}
 )
 KEYWORDS_SCHEMA = json_object(high_level_keywords=_LEVEL, low_level_keywords=_LEVEL)
 
 
 def form(entity_types: Sequence[str], gleanings: int, summary_tokens: int) -> Form[Extraction]:
     """How LightRAG reads a text."""
-    entity = json_object(name=_TEXT, type={"type": "string", "enum": list(entity_types)}, description=_TEXT)
+    entity = json_object(name=TEXT, type={"type": "string", "enum": list(entity_types)}, description=TEXT)
     schema = json_object(entities={"type": "array", "items": entity}, relations={"type": "array", "items": _RELATION})
     return Form(render(EXTRACT, entity_types=entity_types), schema, parsed, gleanings, summary_tokens)
 

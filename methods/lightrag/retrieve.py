@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from methods.entity_graph import Limits, Node, chunks_of_edges, chunks_of_entities, cut, union
+from methods.entity_graph import ChunkText, Limits, Node, chunks_of_edges, chunks_of_entities, cut, cut_chunks, union
 from methods.lightrag.graph import Edge, GraphState, Pair
-
-ChunkText = Callable[[int], str | None]
-"""Content of a chunk; None for one that is not to be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ def by_entities(state: GraphState, hits: Sequence[str], limits: Limits, content:
     return Found(
         tuple(nodes),
         tuple(cut(edges, lambda edge: edge.description, limits.edges, limits.size)),
-        _shown(chunks_of_entities(about), limits, content),
+        cut_chunks(chunks_of_entities(about), limits, content),
     )
 
 
@@ -47,7 +44,7 @@ def by_relations(state: GraphState, hits: Sequence[Pair], limits: Limits, conten
     return Found(
         tuple(cut(ends, lambda node: node.description, limits.entities, limits.size)),
         tuple(edges),
-        _shown(chunks_of_edges(state.edge_chunks(edge.pair) for edge in edges), limits, content),
+        cut_chunks(chunks_of_edges(state.edge_chunks(edge.pair) for edge in edges), limits, content),
     )
 
 
@@ -68,8 +65,3 @@ def _ranked(state: GraphState, pairs: Iterable[Pair]) -> list[Edge]:
 
 def _other(pair: Pair, name: str) -> str:
     return pair[1] if pair[0] == name else pair[0]
-
-
-def _shown(chunks: Sequence[int], limits: Limits, content: ChunkText) -> tuple[int, ...]:
-    known = [(number, text) for number in chunks if (text := content(number)) is not None]
-    return tuple(number for number, _ in cut(known, lambda item: item[1], limits.chunks, limits.size))

@@ -19,23 +19,22 @@ from methods import forecasting
 from methods.base import render
 from methods.fed import Origin, fed_text
 from methods.feed import retrieval_query
-from methods.forecasting import json_object
 from methods.mem0.operations import Memory, decide, facts_of, memories_of, neighbours, search
 from methods.record_memory import RecordMemory, asked, each_record, incidents, vectors_of
+from methods.schemas import TEXT, json_object
 
 FACTS, UPDATE = "mem0_facts.j2", "mem0_update.j2"
 CASES = "cases"
 """The scope of resolved cases where documents have one a stock."""
 
 MAX_TOKENS = 2_000
-_TEXT = {"type": "string"}
 _ANY = json_object()
 """Beside what is asked for: servers can make nothing but ``{}`` of it, the reader takes any object, so that one odd entry of a
 list costs that entry and not the list."""
-FACTS_SCHEMA = json_object(facts={"type": "array", "items": {"anyOf": [_TEXT, json_object(fact=_TEXT), _ANY]}})
+FACTS_SCHEMA = json_object(facts={"type": "array", "items": {"anyOf": [TEXT, json_object(fact=TEXT), _ANY]}})
 _EVENT = {"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]}
 UPDATE_SCHEMA = json_object(
-    memory={"type": "array", "items": {"anyOf": [json_object(id=_TEXT, text=_TEXT, event=_EVENT), _ANY]}}
+    memory={"type": "array", "items": {"anyOf": [json_object(id=TEXT, text=TEXT, event=_EVENT), _ANY]}}
 )
 _FACT, _FACTS, _DECIDED = Range(20, 80), Range(10, 400), Range(20, 900)
 """Tokens of a fact, of all facts of a record, and of a decision."""

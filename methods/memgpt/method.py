@@ -15,7 +15,7 @@ from harness.evidence import Gate
 from harness.expected import ZERO, Expected, Range, Survey, key_of, tokens_of
 from harness.memory import Change, State
 from harness.method import Context, FedRecord, MemoryView, Tools
-from harness.records import Catalyst, Forecast, Passage
+from harness.records import EMBED, Catalyst, Forecast, Passage
 from methods import forecasting
 from methods.base import render
 from methods.fed import Origin, fed_text
@@ -30,7 +30,6 @@ from methods.memgpt.tools import TOOLS
 from methods.record_memory import RecordMemory, each_record, incidents, vectors_of
 
 PERSONA, TASK = "memgpt_persona.j2", "memgpt_task.j2"
-
 
 _SAID = Range(10, 300)
 """Tokens of a step's reply, or of a summary."""
@@ -132,7 +131,7 @@ class MemGPT(RecordMemory):
         return [
             Expected.each("memgpt_step", "forecast", key, calls, query + Range(self._frame.low, self.window), _SAID),
             Expected.each("memgpt_summary", "forecast", summary, summaries, Range(500, self.window), _SAID),
-            Expected("embed", "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
+            Expected(EMBED, "build", key, ZERO, Range(0, query.high + self.forecast_steps * _SAID.high), ZERO),
         ]
 
     async def propose(self, record: FedRecord, tools: Tools) -> Event:
@@ -204,9 +203,8 @@ class Remote:
         """See ``methods.memgpt.store.Store``."""
         self.asked += 1
         if kind == ARCHIVAL:
-            await self._ctx.embed(
-                [arguments["query"]]
-            )  # paid here, where calls are recorded; found by its content there
+            # Paid here, where calls are recorded; where the search is made it is found by its content.
+            await self._ctx.embed([arguments["query"]])
         found: Found = await self._memory.recall(SearchQuestion(self._catalyst_id, kind, arguments, page))
         self.found |= {_item_id(hit): hit for hit in found.hits}
         return found

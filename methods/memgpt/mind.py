@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from harness.errors import CallFailed
 from harness.method import LLM
 from harness.records import Status
 from harness.tokens import count_tokens, cut_to_tokens
+from methods.asking import check_answered
 from methods.base import render
 from methods.fed import Origin
-from methods.forecasting import json_object
 from methods.memgpt.agent import Agent, Next, Reply, Step
 from methods.memgpt.queue import NothingToEvict, evicted
 from methods.memgpt.store import Message, Store
 from methods.memgpt.tools import NAMES, TOOLS, read
 from methods.record_memory import asked
+from methods.schemas import TEXT, json_object
 
 SYSTEM, SUMMARY = "memgpt_system.j2", "memgpt_summary.j2"
 MAX_TOKENS = 1_000
 SUMMARY_TOKENS = 400
 _PER_MESSAGE = 4
 _LEAST_EVENT = 200
-SUMMARY_SCHEMA = json_object(summary={"type": "string"})
+SUMMARY_SCHEMA = json_object(summary=TEXT)
 
 NO_REPLY = "step whose reply cannot be used"
 NO_SUMMARY = "summary whose reply cannot be used"
@@ -103,8 +103,7 @@ class Mind:
         reply = await self._llm.complete(
             messages, schema=None, purpose="memgpt_step", max_tokens=MAX_TOKENS, tools=TOOLS
         )
-        if not Status(reply.status).final:
-            raise CallFailed(reply.status, reply.reason or "memgpt_step: no reply")
+        check_answered(reply.status, reply.reason, "memgpt_step")
         if reply.status is not Status.OK:
             return heard, None
         call: dict[str, Any] = reply.value or {"tool": None, "arguments": None}

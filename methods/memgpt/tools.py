@@ -9,11 +9,11 @@ from typing import Any
 from harness.text import clean
 from methods.memgpt.blocks import BLOCKS
 from methods.memgpt.store import ARCHIVAL, BY_DATE, CONVERSATION
+from methods.schemas import TEXT
 
 SEND, APPEND, REPLACE, INSERT = "send_message", "core_memory_append", "core_memory_replace", "archival_memory_insert"
 HEARTBEAT = "request_heartbeat"
 
-_TEXT = {"type": "string"}
 _BLOCK = {"type": "string", "enum": list(BLOCKS)}
 _PAGE = {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Page of the results, from 0."}
 _DATE = {"type": "string", "description": "YYYY-MM-DD, included."}
@@ -31,18 +31,18 @@ def _tool(
 
 
 TOOLS = (
-    _tool(SEND, "Say something. Nobody needs to be told anything while records are read.", message=_TEXT),
-    _tool(APPEND, "Add a line to a block of the working context.", block=_BLOCK, content=_TEXT),
+    _tool(SEND, "Say something. Nobody needs to be told anything while records are read.", message=TEXT),
+    _tool(APPEND, "Add a line to a block of the working context.", block=_BLOCK, content=TEXT),
     _tool(
         REPLACE,
         "Replace text in a block of the working context; an empty new_content deletes it.",
         block=_BLOCK,
-        old_content=_TEXT,
-        new_content=_TEXT,
+        old_content=TEXT,
+        new_content=TEXT,
     ),
-    _tool(INSERT, "Put a self-contained note, with its date, into archival memory.", content=_TEXT),
-    _tool(ARCHIVAL, "Search archival memory by meaning.", ("page",), query=_TEXT, page=_PAGE),
-    _tool(CONVERSATION, "Search all messages ever seen for a text.", ("page",), query=_TEXT, page=_PAGE),
+    _tool(INSERT, "Put a self-contained note, with its date, into archival memory.", content=TEXT),
+    _tool(ARCHIVAL, "Search archival memory by meaning.", ("page",), query=TEXT, page=_PAGE),
+    _tool(CONVERSATION, "Search all messages ever seen for a text.", ("page",), query=TEXT, page=_PAGE),
     _tool(
         BY_DATE, "List all messages seen from one day to another.", ("page",),
         start_date=_DATE, end_date=_DATE, page=_PAGE,

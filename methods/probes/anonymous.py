@@ -15,11 +15,10 @@ from methods import forecasting
 from methods.probes import names, scene
 from methods.probes.base import Probe
 from methods.probes.names import Security
+from methods.schemas import SHARE, json_object
 
 _TEXT = {"type": ["string", "null"]}
-ANSWER = forecasting.json_object(
-    company=_TEXT, code=_TEXT, date=_TEXT, prob_positive={"type": "number", "minimum": 0, "maximum": 1}
-)
+ANSWER = json_object(company=_TEXT, code=_TEXT, date=_TEXT, prob_positive=SHARE)
 _DAY = re.compile(r"\s*(\d{4})(?:[-/.年]\s*(\d{1,2})(?:[-/.月]\s*(\d{1,2}))?)?")
 
 _CODE = re.compile(r"(?:(?<![0-9a-z])(?:sh|sz))?(\d{6}(?!\d)|[0-9a-z]+)")

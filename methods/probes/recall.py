@@ -12,11 +12,12 @@ from harness.records import Catalyst, Forecast
 from methods import forecasting
 from methods.probes import scene
 from methods.probes.base import Probe
+from methods.schemas import SHARE, json_object
 
-ANSWER = forecasting.json_object(
+ANSWER = json_object(
     recalled={"type": "boolean"},
     return_percent={"type": ["number", "null"]},
-    prob_positive={"type": "number", "minimum": 0, "maximum": 1},
+    prob_positive=SHARE,
 )
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-TOTAL_CHARS = 8_000
-"""B_char."""
-
 SHARES: Mapping[str, float] = {"focal": 0.20, "exp": 0.30, "episode": 0.18, "theme": 0.12, "prior": 0.20}
 """ω; the order of the keys is the order of priority."""
 

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from harness.clock import Stamp
-from harness.errors import CallFailed
 from harness.evidence import Gate
 from harness.memory import Change, State
 from harness.method import Lesson, Message, Tools, Vectors
-from harness.records import ResolvedCase, Status
+from harness.records import ResolvedCase
+from methods.asking import check_answered
 from methods.base import render
 from methods.forecasting import document_line, prompt_sha256
+from methods.schemas import TEXT, json_object
 from methods.tiem import recall as ranking
 from methods.tiem import skills as operations
 from methods.tiem.distil import Proposal, ancestor_of, content_hash, distil
@@ -29,23 +29,8 @@ STABILITY_TEMPLATE = "tiem_stability.j2"
 CASE_CHARS = 200
 MAX_TOKENS = 1_500
 
-_VERDICT = {"id": {"type": "string"}, "verdict": {"type": "string", "enum": list(Verdict)}}
-STABILITY_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "verdicts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": _VERDICT,
-                "required": list(_VERDICT),
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
+_VERDICT = json_object(id=TEXT, verdict={"type": "string", "enum": list(Verdict)})
+STABILITY_SCHEMA = json_object(verdicts={"type": "array", "items": _VERDICT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +169,7 @@ class SkillMemory:
         prompt = render(STABILITY_TEMPLATE, skill=skill, cases=[shown_case(r) for r in shown])
         messages: list[Message] = [{"role": "user", "content": prompt}]
         reply = await tools.llm.complete(messages, schema=STABILITY_SCHEMA, purpose="stability", max_tokens=MAX_TOKENS)
-        if not Status(reply.status).final:
-            raise CallFailed(reply.status, reply.reason or f"stability of {key}: no reply")
+        check_answered(reply.status, reply.reason, f"stability of {key}")
         verdicts = {v["id"]: Verdict(v["verdict"]) for v in reply.value["verdicts"]} if reply.value else None
         judgement = content_hash(prompt_sha256(messages))
         ancestors = [ancestor_of(r, judgement) for r in shown]

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.errors import CallFailed
 from harness.method import Lesson, Message, Tools, Vectors
 from harness.records import CATALYST_TOPICS, NEGATIVE, POSITIVE, ResolvedCase, Status
+from methods.asking import check_answered
 from methods.base import render
 from methods.forecasting import document_line, prompt_sha256
+from methods.schemas import TEXT, json_object
 from methods.tiem.skills import DESCRIPTION_CHARS, Ancestor, Skill
 
 TEMPLATE = "tiem_distil.j2"
@@ -23,26 +24,14 @@ MAX_TAGS = 8
 MAX_TOKENS = 600
 STABILITY_HINTS = ("stable_across_sectors", "sector_specific", "regime_dependent", "company_specific")
 
-_SKILL = {
-    "name": {"type": "string"},
-    "description": {"type": "string"},
-    "domain": {"type": "string", "enum": list(CATALYST_TOPICS)},
-    "stability_hint": {"type": "string", "enum": list(STABILITY_HINTS)},
-    "tags": {"type": "array", "items": {"type": "string"}},
-}
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "skills": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 2,
-            "items": {"type": "object", "properties": _SKILL, "required": list(_SKILL), "additionalProperties": False},
-        }
-    },
-    "required": ["skills"],
-    "additionalProperties": False,
-}
+_SKILL = json_object(
+    name=TEXT,
+    description=TEXT,
+    domain={"type": "string", "enum": list(CATALYST_TOPICS)},
+    stability_hint={"type": "string", "enum": list(STABILITY_HINTS)},
+    tags={"type": "array", "items": TEXT},
+)
+SCHEMA = json_object(skills={"type": "array", "minItems": 1, "maxItems": 2, "items": _SKILL})
 """Lengths are cut when the reply is read: a skill that is a little long is no reason to ask again."""
 
 
@@ -98,8 +87,7 @@ async def distil(lesson: Lesson, tools: Tools, *, right: float, wrong: float) ->
     )
     messages: list[Message] = [{"role": "user", "content": prompt}]
     reply = await tools.llm.complete(messages, schema=SCHEMA, purpose="distill", max_tokens=MAX_TOKENS)
-    if not Status(reply.status).final:
-        raise CallFailed(reply.status, reply.reason or f"distillation of {resolved.case.catalyst_id}: no reply")
+    check_answered(reply.status, reply.reason, f"distillation of {resolved.case.catalyst_id}")
     case_id = resolved.case.catalyst_id
     if reply.value is None:
         return Proposal(case_id, (), f"{reply.status}: {reply.reason}")

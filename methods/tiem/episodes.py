@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from harness.records import Document
-from methods.asking import CONFIDENCE, Asker, content_key, json_object
+from methods.asking import Asker, content_key
 from methods.concurrency import Once
+from methods.schemas import SHARE, TEXT, json_object
 from methods.tiem.artefacts import Artefacts, Failure
 from methods.tiem.records import Episode
 from methods.tiem.windows import MIN_DOCUMENTS, EpisodeWindow
@@ -20,8 +21,8 @@ EPISODE_TYPES = (
 )  # fmt: skip
 SUMMARY_CHARS = 200
 
-_TEST = json_object(is_episode={"type": "boolean"}, confidence=CONFIDENCE)
-_DESCRIBE = json_object(type={"type": "string", "enum": list(EPISODE_TYPES)}, summary={"type": "string"})
+_TEST = json_object(is_episode={"type": "boolean"}, confidence=SHARE)
+_DESCRIBE = json_object(type={"type": "string", "enum": list(EPISODE_TYPES)}, summary=TEXT)
 
 
 @dataclass(frozen=True, slots=True)

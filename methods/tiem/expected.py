@@ -19,7 +19,7 @@ from harness.expected import (
     tokens_of_messages,
 )
 from harness.method import Context
-from harness.records import CATALYST_TOPICS, Catalyst, ResolvedCase
+from harness.records import CATALYST_TOPICS, EMBED, Catalyst, ResolvedCase
 from methods import forecasting
 from methods.base import render
 from methods.feed import requests_for_vectors
@@ -202,5 +202,5 @@ def vectors(survey: Survey, shape: Shape, asks: Sequence[Expected]) -> list[Expe
             told += 2 * SKILL.high
     key = key_of("embed", shape.eeh, shape.csm, *(case.catalyst_id for case, _ in survey.cases))
     # The same query may come twice; what was learned is embedded by the run that learns.
-    texts = Expected("embed", "build", key, ZERO, Range(queries.low / 2, queries.high + told), ZERO)
+    texts = Expected(EMBED, "build", key, ZERO, Range(queries.low / 2, queries.high + told), ZERO)
     return [texts, *requests_for_vectors(survey)]

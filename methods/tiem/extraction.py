@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from harness.records import Document
 from harness.tokens import split_to_tokens
-from methods.asking import Asker, content_key, json_object
+from methods.asking import Asker, content_key
 from methods.concurrency import Once, bounded_map
+from methods.schemas import TEXT, json_object
 from methods.tiem.artefacts import Artefacts, Failure, proposition_row
 from methods.tiem.records import Entity, Proposition, Relation
 
@@ -25,11 +26,10 @@ RELATION_TYPES = (
 )  # fmt: skip
 CHUNKS_AT_ONCE = 8
 
-_TEXT = {"type": "string"}
-_ENTITY = json_object(name=_TEXT, type={"type": "string", "enum": list(ENTITY_TYPES)})
-_RELATION = json_object(src=_TEXT, dst=_TEXT, type={"type": "string", "enum": list(RELATION_TYPES)})
+_ENTITY = json_object(name=TEXT, type={"type": "string", "enum": list(ENTITY_TYPES)})
+_RELATION = json_object(src=TEXT, dst=TEXT, type={"type": "string", "enum": list(RELATION_TYPES)})
 _PROPOSITION = json_object(
-    sentence=_TEXT,
+    sentence=TEXT,
     entities={"type": "array", "items": _ENTITY},
     relations={"type": "array", "items": _RELATION},
 )

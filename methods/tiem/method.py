@@ -42,13 +42,12 @@ class Tiem(BaseMethod):
         prior_k, episode_k, theme_k: records retrieved of each tier.
         hypergraph: how the hypergraph is built.
         skill_k, skill_min_sim, skill_gamma: Top-k, μ and γ of Eq. 9.
-        stability: review the skills at the starts of quarters.
         stability_weight: weigh a skill's score by its stability.
         merge_at, decay: τ and λ_a of EVOKE.
         right_advantage, wrong_advantage: start advantage of a skill after a right and after a wrong forecast.
-        stability_rule: how (Eq. 8).
-        train_limit: learn from the first so many cases of the experience (by decision time) only; None for all. The
-            scheduler of the training reads it.
+        stability: review the skills at the starts of quarters.
+        stability_rule: how they are reviewed (Eq. 8).
+        train_limit: learn from the first N cases of the experience by decision time only; None for all.
     """
 
     uses_embedder: ClassVar[bool] = True
@@ -97,8 +96,7 @@ class Tiem(BaseMethod):
         knobs = gather.SkillKnobs(self.skill_k, self.skill_min_sim, self.skill_gamma, self.stability_weight)
         skills = await gather.recalled(case, ctx, knobs) if self.csm else ()
         graph = event_graph.eeh_of(ctx, self.hypergraph) if self.eeh else None
-        sizes = gather.Sizes(self.prior_k, self.episode_k, self.theme_k)
-        streams = await gather.streams_of(case, ctx, skills, graph, sizes)
+        streams = await gather.streams_of(case, ctx, skills, graph, self._sizes)
         blocks = within_budget(streams.main, ctx.context_chars or self.budget_chars)
         fuse = hefr.joint if self.hefr else hefr.staged
 
@@ -112,7 +110,7 @@ class Tiem(BaseMethod):
             await gather.query_vector(case, ctx)
         if self.eeh:
             graph = event_graph.eeh_of(ctx, self.hypergraph)
-            await gather.streams_of(case, ctx, (), graph, gather.Sizes(self.prior_k, self.episode_k, self.theme_k))
+            await gather.streams_of(case, ctx, (), graph, self._sizes)
 
     async def expected(self, survey: Survey) -> list[Expected]:
         """The hypergraph, the forecasts and what the memory learns: see ``methods.tiem.expected``."""
@@ -161,6 +159,10 @@ class Tiem(BaseMethod):
 
     async def review(self, state: State, at: datetime, known: Sequence[ResolvedCase], tools: Tools) -> list[Change]:
         return await self._memory.review(state, at, known, tools)
+
+    @property
+    def _sizes(self) -> gather.Sizes:
+        return gather.Sizes(self.prior_k, self.episode_k, self.theme_k)
 
     @cached_property
     def _memory(self) -> SkillMemory:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.method import Context
-from harness.records import NEGATIVE, POSITIVE, Catalyst, Forecast, Passage, Status
+from harness.records import NEGATIVE, POSITIVE, Catalyst, Forecast, Passage, Status, total
 from methods import forecasting
 from methods.base import render
+from methods.schemas import SHARE, TEXT, json_object
 from methods.tiem.hefr import HEADINGS, shown_of
 from methods.tiem.recall import Recalled
 from methods.tiem.scmr import Judgement, judgement, vote
@@ -25,8 +26,8 @@ STREAM_OF: Mapping[str, str] = {"focal": "focal", "prior_event": "prior", "episo
 """Evidence type of a predicate -> stream."""
 
 _FOCAL_HEADING = "Focal document"
-PREDICATE_SCHEMA = forecasting.json_object(
-    predicate={"type": "string"},
+PREDICATE_SCHEMA = json_object(
+    predicate=TEXT,
     evidence_types={
         "type": "array",
         "minItems": 2,
@@ -35,10 +36,10 @@ PREDICATE_SCHEMA = forecasting.json_object(
     },
     expected_direction={"type": "string", "enum": [POSITIVE, NEGATIVE]},
 )
-JUDGE_SCHEMA = forecasting.json_object(
-    reason={"type": "string"},
+JUDGE_SCHEMA = json_object(
+    reason=TEXT,
     direction={"type": "string", "enum": [POSITIVE, NEGATIVE, ABSTAIN]},
-    support={"type": "number", "minimum": 0, "maximum": 1},
+    support=SHARE,
 )
 
 
@@ -91,8 +92,8 @@ async def by_vote(
     joint = await otherwise()
     return replace(
         joint,
-        prompt_tokens=forecasting.total([whole.prompt_tokens, joint.prompt_tokens]),
-        completion_tokens=forecasting.total([whole.completion_tokens, joint.completion_tokens]),
+        prompt_tokens=total((whole.prompt_tokens, joint.prompt_tokens)),
+        completion_tokens=total((whole.completion_tokens, joint.completion_tokens)),
     )
 
 

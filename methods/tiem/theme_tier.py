@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from harness.clock import Granularity, Stamp
 from harness.method import Embed
-from methods.asking import CONFIDENCE, Asker, content_key, json_object
+from methods.asking import Asker, content_key
 from methods.concurrency import Once, bounded_map
+from methods.schemas import SHARE, TEXT, json_object
 from methods.tiem.artefacts import Artefacts, Failure
 from methods.tiem.records import Episode, Theme
 from methods.tiem.themes import GRID_ORIGIN, ClusterRule, ThemeWindow, cluster, keep, known_industries, members
@@ -23,9 +24,7 @@ THEME_TYPES = (
 NAME_WORDS = 8
 CLUSTERS_AT_ONCE = 16
 
-_TEST = json_object(
-    is_theme={"type": "boolean"}, name={"type": "string"}, description={"type": "string"}, confidence=CONFIDENCE
-)
+_TEST = json_object(is_theme={"type": "boolean"}, name=TEXT, description=TEXT, confidence=SHARE)
 _CLASSIFY = json_object(type={"type": "string", "enum": list(THEME_TYPES)})
 
 

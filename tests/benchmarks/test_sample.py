@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.catalysts import label_of
+from benchmarks.markets import CALENDARS
 from benchmarks.sample import generate
-from benchmarks.sample.content import EXCHANGES, HERE, TIME_ZONES
-from benchmarks.sample.market import label_of
+from benchmarks.sample.content import HERE, TIME_ZONES
 from harness.clock import Convention, Stamp, parse_stamp, published_by, sessions_for, zone
 from harness.records import CATALYST_TOPICS
 
@@ -51,7 +52,7 @@ def texts_of(stock: str) -> list[Row]:
 
 
 def is_session(market: str, day: date) -> bool:
-    return sessions_for(EXCHANGES[market], [day]).is_session(day)
+    return sessions_for(CALENDARS[market], [day]).is_session(day)
 
 
 def copies() -> list[Row]:
@@ -147,7 +148,7 @@ def test_conventions_horizons_and_granularities() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c["catalyst_id"])
 def test_outcome_follows_from_the_prices_and_the_calendar(case: Row) -> None:
     price = PRICES[case["catalyst_id"]]
-    sessions = sessions_for(EXCHANGES[case["market"]], [when(case).day])
+    sessions = sessions_for(CALENDARS[case["market"]], [when(case).day])
     expected = sessions.resolve(when(case), case["horizon_days"], Convention(case["convention"]))
     closes = {day: close for day, _, close in price["path"]}
     entry = sessions.sessions.index(expected.entry_session)

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gateway.objects import MAX_DEPTH, find_objects
-from harness.gateway.reply import parse_forecast, parse_object, read_reply
+from harness.gateway.reply import parse_object, read_reply
 from harness.records import Status
+from tests.forecast_reply import parse_forecast
 from tests.gateway.conftest import SCHEMA, chat_reply
 
 OBJECT = '{"reasoning": "r", "prob_positive": 0.7}'

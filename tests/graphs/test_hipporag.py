@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from harness.method import Message
 from harness.rehearsal.material import material
-from methods.asking import Asker
+from methods.asking import NAME_CHARS, Asker
 from methods.hipporag import search
 from methods.hipporag.graph import PhraseGraph, Version, build_graph, pagerank
 from methods.hipporag.openie import KINDS, SYSTEM, OpenIE, Triple, normalised
-from methods.hipporag.phrases import NAME_CHARS, Normalise, has_synonyms, phrase
+from methods.hipporag.phrases import Normalise, has_synonyms, phrase
 from methods.hipporag.synonyms import SynonymIndex, SynonymRule
 from methods.tally import Tally
 from tests.graphs.support import StubLLM, embed, record

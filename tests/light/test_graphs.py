@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from methods.asking import NAME_CHARS
 from methods.entity_graph import (
-    MAX_NAME_CHARS,
     SEPARATOR,
     EntityRecord,
     Limits,
@@ -178,7 +178,7 @@ def test_names() -> None:
     assert not is_name(name_of("None"))
     assert not is_name('"NONE"')
     assert not is_name(" ".strip())
-    assert not is_name("A" * (MAX_NAME_CHARS + 1))
+    assert not is_name("A" * (NAME_CHARS + 1))
     assert is_name("NONESUCH")
     assert clean("&lt;b&gt;\n") == "<b>"
 

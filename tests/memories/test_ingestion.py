@@ -24,7 +24,8 @@ from harness.ingestion import fed_records
 from harness.jobs import BenchmarkIndex, CellResult, CellSpec, Job
 from harness.local import LocalMemory
 from harness.memory import Change, MemoryLog, State
-from harness.memory_actor import MemoryActor, read_memory, write_memory
+from harness.memory_actor import MemoryActor
+from harness.memory_file import read_memory, write_memory
 from harness.method import FedRecord, Tools
 from harness.plan import make_jobs
 from harness.records import DROPPED, Document, ResolvedCase

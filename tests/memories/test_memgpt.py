@@ -14,7 +14,7 @@ import pytest
 from harness.clock import parse_stamp
 from harness.evidence import Gate
 from harness.memory import MemoryLog
-from harness.memory_actor import read_memory, write_memory
+from harness.memory_file import read_memory, write_memory
 from harness.method import Tools
 from harness.records import Status
 from harness.tokens import count_tokens

@@ -12,10 +12,9 @@ from pathlib import Path
 from harness.clock import parse_stamp
 from harness.jobs import Job
 from harness.memory import MemoryLog
-from harness.memory_actor import read_memory
+from harness.memory_file import read_memory
 from harness.plan import make_jobs
-from harness.records import Benchmark, CaseSet, Catalyst, Document
-from harness.rows import Row
+from harness.records import Benchmark, CaseSet, Catalyst, Document, Row
 from tests.support import config_of, run_jobs
 
 Change = Callable[[Benchmark], Benchmark]

@@ -12,7 +12,6 @@ import pytest
 
 from harness.clock import parse_stamp, try_parse_stamp
 from harness.evidence import EvidenceIndex, Gate
-from harness.gateway.reply import parse_forecast
 from harness.records import Corpus, Document
 from methods.ranking import cosine_scores, rank
 from methods.tiem import budget, recall, scmr, skills, stability, themes, windows
@@ -20,6 +19,7 @@ from methods.tiem.records import Entity, Episode, Proposition, Theme
 from methods.tiem.stability import Stability, Verdict
 from methods.vectors import VectorTable
 from reports.metrics import classification
+from tests.forecast_reply import parse_forecast
 
 TZ = "UTC"
 

@@ -16,7 +16,7 @@ import pytest
 from harness.jobs import BenchmarkIndex, taught
 from harness.learning import steps_of
 from harness.records import ResolvedCase
-from harness.schedule import longest_chain
+from tests.chain import longest_chain
 from tests.support import benchmark_of, config_of
 
 pytestmark = pytest.mark.perf

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from harness.gateway.reply import parse_forecast
 from harness.gateway.request import ChatRequest, request_body, user
 from harness.gateway.settings import Endpoint
 from harness.rehearsal.answerer import answer
+from tests.forecast_reply import parse_forecast
 
 TEXT = "On 2024-03-05 Acme Corp reported record profit. [7] Beta Ltd warned of a loss. 贵州茅台业绩增长超预期。"
 RICH: dict[str, Any] = {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from methods.tiem.budget import SHARES, TOTAL_CHARS, allocate, cut
+from methods.tiem.budget import SHARES, allocate, cut
 
 ORDER = list(SHARES)
 lengths = st.fixed_dictionaries({stream: st.integers(0, 12_000) for stream in ORDER})
@@ -47,7 +47,7 @@ def test_the_rounding_remainder_is_not_handed_out() -> None:
 
 
 def test_the_second_pass_serves_the_cut_in_order_of_priority() -> None:
-    kept = allocate({"focal": 5_000, "exp": 5_000, "episode": 0, "theme": 0, "prior": 0}, SHARES, ORDER, TOTAL_CHARS)
+    kept = allocate({"focal": 5_000, "exp": 5_000, "episode": 0, "theme": 0, "prior": 0}, SHARES, ORDER, 8_000)
     assert kept == {"focal": 1_600 + 3_400, "exp": 2_400 + 600, "episode": 0, "theme": 0, "prior": 0}
 
 
