@@ -119,7 +119,7 @@ def _facts(scores: Sequence[Score], unbegun: int) -> list[tuple[str, str]]:
     done = sum(s.state == "complete" for s in scores)
     facts = [*counted, ("backbones", backbones), ("forecast rows", sum(sum(s.counts.values()) for s in scores))]
     return [
-        *((name, f"{count:,}") for name, count in facts),
+        *((name if count != 1 else name.removesuffix("s"), f"{count:,}") for name, count in facts),
         ("cells complete", f"{done:,} of {len(scores) + unbegun:,}"),
     ]
 
