@@ -255,7 +255,7 @@ def test_seeds_are_told_apart_wherever_a_cell_is_named(run: Path) -> None:
         if table.name in ("results", "pairs", "calibration_and_cost", "cells"):
             read = [tuple(cell.text for cell in row[:4]) for row in table.shown()]
             assert len(set(read)) == len(read) > 1, table.name
-    assert "tiem (seed=2)" in report.figures[0].svg.decode()
+    assert "tiem (gate=off, seed=2)" in report.figures[0].svg.decode()
 
 
 def test_n_is_shown_as_catalysts_times_epochs(run: Path) -> None:
