@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BytesIO
+from io import BufferedIOBase, BytesIO
 from threading import Lock, Thread
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -56,7 +56,7 @@ def served() -> Iterator[Server]:
         thread.join()
 
 
-def _unchunked(stream: BinaryIO) -> bytes:
+def _unchunked(stream: BufferedIOBase) -> bytes:
     """The content of chunks as HTTP frames them, and Amazon's client once more within; what trails is passed over."""
     found = b""
     while count := int(stream.readline().partition(b";")[0], 16):

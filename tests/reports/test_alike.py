@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def found(run: Path, *cells: str) -> Findings:
     for text in cells:
         method, *words = text.removesuffix(" no memory").split()
         said = dict(word.split("=") for word in words)
-        columns: dict[str, str | None] = {key: said.get(key) for key in ("memory", "embedder")}
+        columns: dict[str, Any] = {key: said.get(key) for key in ("memory", "embedder")}
         of_cell = rows(method, n=30, cell=text.replace(" ", "_"), **columns)
         sha = {"memory_log_sha256": None if text.endswith("no memory") else "ab"}
         identity = {key: said.get(key) for key in ("feed", "context")}
