@@ -95,7 +95,7 @@ def _unpaired(f: Findings) -> list[str]:
         s
         for s in f.scores
         if s.method == f.reference
-        and s.n
+        and s.counts
         and s.cell not in paired
         and (s.backbone, s.benchmark, s.gate, s.seed) in places
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,18 @@ def test_a_reference_that_nobody_is_held_against_is_named(run: Path) -> None:
     assert [text for text in cautions(f) if "in no pair" in text] == [
         "tiem_memory=online: in no pair, as every partner has a cell of tiem that is nearer to it in memory, embedder, feed or context."
     ]
+
+
+def test_a_reference_without_a_row_is_not_said_to_be_left_out(run: Path) -> None:
+    """It is failed, which is said; that another one is nearer would not be the reason."""
+    for method in ("tiem", "cot"):
+        write_cell(run, rows(method, n=5))
+    failed = meta_of(rows("tiem", n=1, cell="tiem_failed"), n=5, status="failed", reason="no key")
+    (run / "cells" / "tiem_failed").mkdir()
+    (run / "cells" / "tiem_failed" / "cell.json").write_text(json.dumps(failed), encoding="utf-8")
+    f = find(load([run]), "tiem")
+    assert {s.cell for s in f.scores} > {"tiem_failed"}
+    assert not any("in no pair" in text for text in cautions(f))
 
 
 def test_one_series_is_held_against_the_nearest_of_another_method(run: Path) -> None:
