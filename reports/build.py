@@ -119,8 +119,28 @@ def _facts(scores: Sequence[Score], unbegun: int) -> list[tuple[str, str]]:
     done = sum(s.state == "complete" for s in scores)
     facts = [*counted, ("backbones", backbones), ("forecast rows", sum(sum(s.counts.values()) for s in scores))]
     return [
-        *((name, f"{count:,}") for name, count in facts),
+        *((name if count != 1 else name.removesuffix("s"), f"{count:,}") for name, count in facts),
         ("cells complete", f"{done:,} of {len(scores) + unbegun:,}"),
+    ]
+
+
+def obsolete(report: Report) -> list[str]:
+    """Files that an earlier report in the same place may have left and that ``report`` does not write, relative to ``out``."""
+    tables = {table.name for table in report.tables}
+    pictures = {picture.name for picture in report.figures}
+    return [
+        *(
+            f"tables/{name}.{suffix}"
+            for name in (contents.LEDGER, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES)
+            if name not in tables
+            for suffix in ("csv", "md", "tex")
+        ),
+        *(
+            f"figures/{name}.{suffix}"
+            for name in (*figures.NAMES, *probe_figures.NAMES)
+            if name not in pictures
+            for suffix in ("svg", "png")
+        ),
     ]
 
 
@@ -130,16 +150,8 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
     for table in report.tables:
         for suffix, text in (("csv", table.to_csv()), ("md", table.to_markdown()), ("tex", table.to_latex())):
             _text(report.out / "tables" / f"{table.name}.{suffix}", text)
-    written = {table.name for table in report.tables}
-    for name in (contents.LEDGER, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES):
-        if name not in written:
-            for suffix in ("csv", "md", "tex"):
-                (report.out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)
-    drawn = {picture.name for picture in report.figures}
-    for name in (*figures.NAMES, *probe_figures.NAMES):  # none of an earlier report may stay behind
-        if name not in drawn:
-            for suffix in ("svg", "png"):
-                (report.out / "figures" / f"{name}.{suffix}").unlink(missing_ok=True)
+    for name in obsolete(report):
+        (report.out / name).unlink(missing_ok=True)
     for picture in report.figures:
         (report.out / "figures" / f"{picture.name}.svg").write_bytes(picture.svg)
         (report.out / "figures" / f"{picture.name}.png").write_bytes(picture.png)

@@ -14,8 +14,7 @@ from reports.scores import Score
 def cautions(f: Findings) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
     found = [*f.loaded.warnings, *_missing_files(f.loaded), *_about_cells(f.scores), *_about_pairs(f.pairs)]
-    if not f.pairs:
-        found.append(_no_pairs(f.scores, f.reference))
+    found += _unpaired(f) if f.pairs else [_no_pairs(f.scores, f.reference)]
     found += [
         f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
         for t in f.tallies
@@ -86,6 +85,22 @@ def _about_pairs(pairs: Sequence[Pair]) -> list[str]:
         else f"{'; '.join(f'{pair.cell_a} and {pair.cell_b}' for pair in alike)}: {text}."
         for text, alike in by_text.items()
     ]
+
+
+def _unpaired(f: Findings) -> list[str]:
+    """Cells of the reference that are compared with nothing although another one is, on the same data with the same backbone."""
+    paired = {pair.cell_a for pair in f.pairs}
+    places = {(pair.backbone, pair.benchmark, pair.gate, pair.seed) for pair in f.pairs}
+    left = [
+        s
+        for s in f.scores
+        if s.method == f.reference
+        and s.counts
+        and s.cell not in paired
+        and (s.backbone, s.benchmark, s.gate, s.seed) in places
+    ]
+    text = f"in no pair, as every partner has a cell of {f.reference} that is nearer to it in memory, embedder, feed or context"
+    return [_about(text, left, len(f.scores))] if left else []
 
 
 def _no_pairs(scores: Sequence[Score], reference: str) -> str:

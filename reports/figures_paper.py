@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -15,12 +16,14 @@ from reports.columns import series_rows
 from reports.drawing import LINE, MARGIN, WIDTH, Picture, canvas, frame, heading, method_styles, picture
 from reports.findings import Findings
 from reports.labels import display_names, titled
+from reports.scores import Score
 
 DIFFERENCES, SHIFT, PARETO, AGREEMENT = "differences", "figure6_shift", "figure7_tokens", "figure8_agreement"
 NAMES = (DIFFERENCES, SHIFT, PARETO, AGREEMENT)
 Row = Mapping[str, Any]
 _ROW, _ABOVE, _BELOW = 0.26, 0.4, 0.55  # inches: a method, a panel's name over its rows, its axis under them
 _GRID: dict[str, Any] = {"color": "#e6e6e6", "lw": 0.6, "zorder": 0}
+_FILLINGS = ("full", "none", "left", "bottom", "right", "top")
 _DARK, _SOFT = "#222222", "#555555"
 
 
@@ -37,7 +40,16 @@ def pictures(f: Findings, data: Mapping[str, Any]) -> list[Picture | None]:
 def differences(f: Findings, rows: Sequence[Row]) -> Picture | None:
     """The reference method minus each other, with intervals by day; filled where significant after correction."""
     names = display_names(f.scores)
-    shown = [{**r, "method": names[r["cell_b"]], "cells": (r["cell_a"], r["cell_b"])} for r in rows if r["ci"]]
+    known = [r for r in rows if r["ci"]]
+    references: dict[str, list[Score]] = defaultdict(list)
+    for r in known:
+        references[r["cell_b"]].append(f.by_cell[r["cell_a"]])
+    shown = []
+    for r in known:
+        name, several = names[r["cell_b"]], references[r["cell_b"]]
+        if len(several) > 1:
+            name = f"{name} (against {display_names(several)[r['cell_a']]})"
+        shown.append({**r, "method": name, "cells": (r["cell_a"], r["cell_b"])})
     if not shown:
         return None
     title = _titled(
@@ -109,24 +121,22 @@ def agreement(f: Findings, rows: Sequence[Row]) -> Picture | None:
 
 def pareto(f: Findings, rows: Sequence[Row]) -> Picture | None:
     """Figure 7: accuracy against tokens of the final call and of all calls, on a logarithmic axis."""
+    apart = [key for key in ("gate", "seed") if len({row[key] for row in rows}) > 1]
     shown = [
-        {**row, "tokens": row[key], "share": row[share], "panel": f"{name} · {row['backbone']}"}
+        {**row, "tokens": row[key], "share": row[share], "panel": (_drawn_together(row, apart), name)}
         for row in series_rows(rows, f.by_cell)
-        for key, share, name in (
-            ("tokens_final_mean", "frontier_share_final", "Final call alone"),
-            ("tokens_lifecycle_mean", "frontier_share", "All calls"),
+        for name, key, share in (
+            ("Final call alone", "tokens_final_mean", "frontier_share_final"),
+            ("All calls", "tokens_lifecycle_mean", "frontier_share"),
         )
         if row["acc_mean"] is not None and row[key]
     ]
     if not shown:
         return None
     title = _titled(f, "Accuracy against tokens a forecast; per cent: share of draws on the frontier", shown)
-    panels = sorted(
-        {row["panel"] for row in shown},
-        key=lambda name: (name.split(" · ")[1], name.split(" · ")[0] != "Final call alone"),
-    )
-    styles = method_styles(sorted({row["method"] for row in shown}))
-    handles = [Line2D([], [], color=c, marker=m, ls="none", ms=7, label=name) for name, (c, m) in styles.items()]
+    panels = sorted({row["panel"] for row in shown}, key=lambda panel: (panel[0], panel[1] != "Final call alone"))
+    looks = _looks(row["method"] for row in shown)
+    handles = [Line2D([], [], ls="none", ms=7, label=name, **look) for name, look in looks.items()]
     handles.append(Line2D([], [], color=_SOFT, ls=(0, (3, 2)), lw=1, label="frontier"))
 
     def draw_all() -> Figure:
@@ -139,7 +149,7 @@ def pareto(f: Findings, rows: Sequence[Row]) -> Picture | None:
             below = top + (i // 2) * (tall + _ABOVE + _BELOW) + _ABOVE
             box = (0.7 + (i % 2) * WIDTH / 2, high - below - tall, WIDTH / 2 - 0.95, tall)
             axes = figure.add_axes((box[0] / WIDTH, box[1] / high, box[2] / WIDTH, box[3] / high))
-            _scatter(axes, name, [row for row in shown if row["panel"] == name], styles)
+            _scatter(axes, f"{name[1]} · {name[0]}", [row for row in shown if row["panel"] == name], looks)
         frame(figure, lines, handles)
         return figure
 
@@ -147,7 +157,24 @@ def pareto(f: Findings, rows: Sequence[Row]) -> Picture | None:
     return picture(PARETO, title, alt, draw_all)
 
 
-def _scatter(axes: Axes, name: str, rows: Sequence[Row], styles: Mapping[str, tuple[str, str]]) -> None:
+def _drawn_together(row: Row, apart: Sequence[str]) -> str:
+    """The backbone of a row, with gate and seed where rows differ in them: one frontier is drawn over each."""
+    return " · ".join([row["backbone"], *(f"{key} {row[key]}" for key in apart)])
+
+
+def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Colour, mark and filling by name: variants of a method share the first two and differ in how the mark is filled."""
+    styles = method_styles(sorted(set(names)))
+    seen: Counter[tuple[str, str]] = Counter()
+    found = {}
+    for name, (colour, mark) in styles.items():
+        filling = _FILLINGS[seen[colour, mark] % len(_FILLINGS)]
+        seen[colour, mark] += 1
+        found[name] = {"color": colour, "marker": mark, "fillstyle": filling, "markerfacecoloralt": "white"}
+    return found
+
+
+def _scatter(axes: Axes, name: str, rows: Sequence[Row], looks: Mapping[str, Mapping[str, Any]]) -> None:
     best: list[Row] = []  # the frontier, carried on to the right edge
     for row in sorted(rows, key=lambda r: (r["tokens"], -r["acc_mean"])):
         if not best or row["acc_mean"] > best[-1]["acc_mean"]:
@@ -158,8 +185,7 @@ def _scatter(axes: Axes, name: str, rows: Sequence[Row], styles: Mapping[str, tu
         drawstyle="steps-post", zorder=1,
     )  # fmt: skip
     for row in rows:
-        colour, mark = styles[row["method"]]
-        axes.plot([row["tokens"]], [100 * row["acc_mean"]], mark, color=colour, ms=8, zorder=3)
+        axes.plot([row["tokens"]], [100 * row["acc_mean"]], ls="none", ms=8, zorder=3, **looks[row["method"]])
         if row["share"] is not None:
             axes.annotate(
                 f"{100 * row['share']:.0f} %", (row["tokens"], 100 * row["acc_mean"]), xytext=(6, 5),

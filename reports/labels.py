@@ -20,6 +20,7 @@ def label(scores: Sequence[Score]) -> str:
         (GATE_OFF, lambda s: s.gate == "off"),
         (GATE_PAPER, lambda s: s.gate == "paper"),
     )
+    scores = list({s.cell: s for s in scores}.values())
     return ". ".join(
         text + _which([s for s in scores if holds(s)], scores) for text, holds in rules if any(map(holds, scores))
     )
@@ -35,7 +36,7 @@ def _which(some: Sequence[Score], every: Sequence[Score]) -> str:
     if len(some) == len(every):
         return ""
     if len(some) <= _NAMED_AT_MOST:
-        names = display_names(some)
+        names = display_names(every)
         return f" (cells: {'; '.join(f'{names[s.cell]} × {s.backbone} × {s.benchmark}' for s in some)})"
     backbones = sorted({s.backbone for s in some})
     if {s.cell for s in every if s.backbone in backbones} == {s.cell for s in some}:
@@ -44,7 +45,11 @@ def _which(some: Sequence[Score], every: Sequence[Score]) -> str:
 
 
 def display_names(scores: Sequence[Score]) -> dict[str, str]:
-    """A name a cell, unique within its benchmark and backbone: the method, and what sets the cell apart from its likes."""
+    """A name a cell, unique within its benchmark and backbone: the method, and what sets the cell apart from its likes.
+
+    A lifted gate is named wherever other cells have another gate, also beside a method that was run under one gate alone.
+    """
+    mixed = len({s.gate for s in scores}) > 1
     groups: dict[tuple[str, str, str], list[Score]] = {}
     for s in scores:
         groups.setdefault((s.benchmark, s.backbone, s.method), []).append(s)
@@ -55,7 +60,15 @@ def display_names(scores: Sequence[Score]) -> dict[str, str]:
             for key in ("gate", "memory", "feed", "context", "embedder", "seed")
             if len({getattr(s, key) for s in alike}) > 1
         ]
-        words = {s.cell: ", ".join(f"{key}={getattr(s, key)}" for key in varying) for s in alike}
+        words = {
+            s.cell: ", ".join(
+                f"{key}={getattr(s, key)}"
+                for key in (
+                    ["gate", *varying] if mixed and s.gate in ("off", "paper") and "gate" not in varying else varying
+                )
+            )
+            for s in alike
+        }
         often = Counter(words.values())
         for s in alike:
             if len(alike) > 1 and often[words[s.cell]] > 1:

@@ -48,6 +48,7 @@ class Cell:
         evidence: the columns ``EVIDENCE``, or None where the file is missing.
         calls: the columns ``CALLS``, or None where the file is missing.
         absent: optional columns that forecasts.parquet does not have.
+        remembers: whether its method has a memory; False only where cell.json says that there is none.
     """
 
     cell: str
@@ -66,6 +67,7 @@ class Cell:
     evidence: Columns | None
     calls: Columns | None = None
     absent: tuple[str, ...] = ()
+    remembers: bool = True
 
     @property
     def size(self) -> int:
@@ -172,6 +174,7 @@ def _read_cell(folder: Path) -> Cell | None:
         evidence=_read_evidence(folder / "evidence.parquet"),
         calls=_read_calls(folder / "calls.parquet"),
         absent=absent,
+        remembers=meta is None or meta.get("memory_log_sha256", "unknown") is not None,
     )
 
 

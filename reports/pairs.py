@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reports import metrics
+from reports.alike import conflicts, matched
 from reports.answers import Answers, answers, shared
 from reports.clusters import around, design_effect, intraclass, one_way, two_way
 from reports.intervals import Interval
@@ -80,16 +81,22 @@ class Pair:
 
 
 def pairs(cells: Sequence[Cell], reference: str = REFERENCE) -> list[Pair]:
-    """Pair every cell of ``reference`` with each other method's cell of the same backbone, benchmark, gate and seed."""
+    """Pair cells of ``reference`` with those of each other method of the same backbone, benchmark, gate and seed, like for like.
+
+    Of several cells of ``reference`` a partner is paired with the nearest in memory, embedder, feed and context; where all of them
+    conflict with it, with all, and the pair says what differs.
+    """
     scored = {cell.cell: answers(cell) for cell in cells}
+    places: dict[object, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        if cell.size:
+            places[cell.backbone, cell.benchmark, cell.gate, cell.seed].append(cell)
     found = [
         _pair(a, b, scored[a.cell], scored[b.cell])
-        for a in cells
-        for b in cells
-        if a.method == reference != b.method
-        and a.size
-        and b.size
-        and (a.backbone, a.benchmark, a.gate, a.seed) == (b.backbone, b.benchmark, b.gate, b.seed)
+        for here in places.values()
+        for method in dict.fromkeys(cell.method for cell in here)
+        if method != reference
+        for a, b in matched(*([cell for cell in here if cell.method == name] for name in (reference, method)))
     ]
     plain, clustered = (_corrected(found, [getattr(pair, key) for pair in found]) for key in ("p_mcnemar", "p_cluster"))
     return [replace(pair, p_holm=p, p_cluster_holm=q) for pair, p, q in zip(found, plain, clustered, strict=True)]
@@ -114,9 +121,10 @@ def _pair(cell_a: Cell, cell_b: Cell, all_a: Answers, all_b: Answers) -> Pair:
         cell_a.method, cell_b.method, cell_a.cell, cell_b.cell, cell_a.backbone, cell_a.benchmark, cell_a.gate,
         cell_a.seed, a.size, all_a.size, all_b.size,
     )  # fmt: skip
+    differs = conflicts(cell_a, cell_b)
+    warnings = [f"not like for like, as no cell of {cell_a.method} is: {', '.join(differs)}"] if differs else []
     if not a.size:
-        return replace(pair, warnings=("no row is scored in both cells: the comparison is null",))
-    warnings = []
+        return replace(pair, warnings=(*warnings, "no row is scored in both cells: the comparison is null"))
     if a.size < max(all_a.size, all_b.size):
         warnings.append(f"compared on the {a.size} rows scored in both, of {all_a.size} and {all_b.size}")
     if not np.array_equal(a.truth, b.truth):

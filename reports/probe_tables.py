@@ -56,7 +56,7 @@ def narrative(f: Findings) -> tuple[Sentence, ...]:
 
 def facts(rows: Rows) -> list[tuple[str, str]]:
     """Counts for the head of the page; none without probes."""
-    return [("probe cells", f"{len(rows):,}")] if rows else []
+    return [("probe cell" if len(rows) == 1 else "probe cells", f"{len(rows):,}")] if rows else []
 
 
 def _verdicts(f: Findings, rows: Rows) -> Table:

@@ -24,6 +24,7 @@ class Score:
         epochs: different epochs among the rows; 1 without rows.
         n_scored: rows with a label and an answer of the model, usable or not.
         n_pending: rows whose outcome is not known yet.
+        n_dropped: rows whose outcome lies inside the dead band, neither a rise nor a fall.
         n_clusters: different catalysts among them, the sample size of ``acc_ci``, ``mcc_ci`` and ``f1_ci``.
         n_days, n_stocks: decision days and stocks among them; None where a row has none.
         acc_ci_day, mcc_ci_day, f1_ci_day: 95 % intervals with the decision day as the unit.
@@ -57,6 +58,7 @@ class Score:
     epochs: int
     n_scored: int
     n_pending: int
+    n_dropped: int
     n_clusters: int
     counts: Mapping[str, int]
     coverage: float | None
@@ -150,6 +152,7 @@ def score(cell: Cell, found: Answers | None = None) -> Score:
         epochs=len(set(rows["epoch"])) or 1,
         n_scored=scored.size,
         n_pending=rows["label"].count(None),
+        n_dropped=rows["label"].count(DROPPED),
         n_clusters=len({catalyst for catalyst, _ in scored.keys}),
         counts={status.value: counts[status] for status in Status if counts[status]},
         coverage=ok / n if n else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.alike import nearest
 from reports.answers import Answers
 from reports.load import Cell
 from reports.scores import Score
@@ -49,6 +50,11 @@ class Series:
         return tuple(score.cell for score in self.scores)
 
     @property
+    def first(self) -> Cell:
+        """One of its cells: all have the same settings."""
+        return next(iter(self.members.values())).cell
+
+    @property
     def scored(self) -> Mapping[str, Member]:
         """Members with at least one scored row."""
         return {name: member for name, member in self.members.items() if member.answers.size}
@@ -83,15 +89,15 @@ def series(members: Iterable[Member]) -> tuple[list[Series], list[str]]:
 
 
 def counterpart(one: Series, method: str, every: Sequence[Series]) -> Series | None:
-    """The series of ``method`` to hold ``one`` against: same backbone, gate and seed, and of several that with its memory and embedder."""
-    alike = [
-        s
+    """The series of ``method`` to hold ``one`` against: same backbone, gate and seed, and of several the one that is nearest; None if none stands out."""
+    candidates = {
+        s.first.cell: s
         for s in every
         if s.method == method
         and (s.backbone, s.setting.gate, s.setting.seed) == (one.backbone, one.setting.gate, one.setting.seed)
-    ]
-    exact = [s for s in alike if s.setting == one.setting]
-    return exact[0] if exact else alike[0] if len(alike) == 1 else None
+    }
+    found = nearest(one.first, [s.first for s in candidates.values()])
+    return candidates[found[0].cell] if len(found) == 1 else None
 
 
 def who(method: str, backbone: str, setting: Setting) -> str:

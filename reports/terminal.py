@@ -16,8 +16,11 @@ COLUMNS = ("benchmark", "backbone", "method", "n", "coverage", "acc", "mcc", "f1
 """What is shown; the intervals of MCC and macro F1 are left to the report."""
 
 
-def terminal_table(report: Report, console: Console | None = None) -> None:
-    """Print the results table, that of the probes, and the number of warnings; columns are never cut, whatever the width."""
+def terminal_table(report: Report, console: Console | None = None, page: str | None = None) -> None:
+    """Print the results table, that of the probes, and the number of warnings; columns are never cut, whatever the width.
+
+    ``page`` is where the reader finds the page, if not in ``report.out``.
+    """
     out = console or Console()
     by_name = {table.name: table for table in report.tables}
     if by_name["results"].rows or "probes" not in by_name:
@@ -26,7 +29,7 @@ def terminal_table(report: Report, console: Console | None = None) -> None:
         _print(out, by_name["probes"], OF_PROBES, "value")
     if report.warnings:
         out.print(Text(f"{len(report.warnings)} warnings in the report."), soft_wrap=True)
-    out.print(Text(f"Report: {report.out / 'report.html'}"), soft_wrap=True)
+    out.print(Text(f"Report: {page or report.out / 'report.html'}"), soft_wrap=True)
 
 
 def _print(out: Console, table: Table, keys: tuple[str, ...], with_interval: str) -> None:

@@ -37,18 +37,40 @@ def beyond_constant(cells: Sequence[Row]) -> Iterable[Sentence]:
 
 
 def days(cells: Sequence[Row]) -> Iterable[Sentence]:
-    """How far answers of one day are alike, where it is worst."""
+    """How far answers of one day are alike, where it is worst; with several epochs the rows repeat, which is said."""
     known = [c for c in cells if not c["no_llm"] and c["effective_n_day"] is not None and c["design_effect_day"] > 1]
     if known:
         worst = max(known, key=lambda c: (c["design_effect_day"], c["cell"]))
+        repeated = worst["n_clusters"] < worst["n_scored"]
+        what = (
+            "Answers of one decision day, and answers to one catalyst again,"
+            if repeated
+            else "Answers of one decision day"
+        )
         yield Sentence(
             "constant",
-            f"Answers of one decision day are alike: at worst ({name(worst)}, {many(worst['n_days'], 'day')}) {worst['n_scored']:,} rows tell as "
-            f"much as {worst['effective_n_day']:,.0f} independent ones.",
+            f"{what} are alike: at worst ({name(worst)}, {many(worst['n_days'], 'day')}) {_rows(worst)} tell as much as "
+            f"{worst['effective_n_day']:,.0f} independent ones.",
             "plain",
-            {key: worst[key] for key in ("n_scored", "n_days", "design_effect_day", "effective_n_day")},
+            {
+                key: worst[key]
+                for key in ("n_scored", "n_clusters", "epochs", "n_days", "design_effect_day", "effective_n_day")
+            },
             "results",
         )
+
+
+def _rows(cell: Row) -> str:
+    """The scored rows of ``cell``, with the catalysts they are about where some are about the same."""
+    rows, catalysts, epochs = cell["n_scored"], cell["n_clusters"], cell["epochs"]
+    if rows == catalysts:
+        return f"{rows:,} rows"
+    how = (
+        f"{catalysts:,} catalysts × {epochs:,} epochs"
+        if rows == catalysts * epochs
+        else f"about {catalysts:,} catalysts"
+    )
+    return f"{rows:,} rows ({how})"
 
 
 def coverage(cells: Sequence[Row], unbegun: Sequence[str]) -> Iterable[Sentence]:
@@ -104,6 +126,7 @@ def coverage(cells: Sequence[Row], unbegun: Sequence[str]) -> Iterable[Sentence]
             {"pending": count, "cells": len(pending)},
             "cells",
         )
+    yield from _dropped(cells)
     constant = [c for c in cells if c["constant"] and not c["no_llm"]]
     for alike, why in (
         ([c for c in constant if c["positive_share"] in (0, 1)], "the same answer to everything"),
@@ -118,3 +141,25 @@ def coverage(cells: Sequence[Row], unbegun: Sequence[str]) -> Iterable[Sentence]
                 {"constant": len(alike)},
                 "results",
             )
+
+
+def _dropped(cells: Sequence[Row]) -> Iterable[Sentence]:
+    """Forecasts about outcomes that are neither a rise nor a fall, and cells that have nothing else."""
+    some = [c for c in cells if c["n_dropped"]]
+    if not some:
+        return
+    count, rows = sum(c["n_dropped"] for c in some), sum(sum(c["counts"].values()) for c in some)
+    empty = [c for c in some if not c["n_scored"]]
+    left = (
+        f" Nothing is left to score in {names(empty)}, so {'it has' if len(empty) == 1 else 'they have'} no accuracy."
+        if empty
+        else ""
+    )
+    yield Sentence(
+        "coverage",
+        f"{count:,} of {many(rows, 'forecast')} of {many(len(some), 'cell')} {be(count)} about outcomes inside the dead band, neither a rise nor "
+        f"a fall, so not scored.{left}",
+        "care" if empty else "plain",
+        {"dropped": count, "rows": rows, "cells": len(some), "without_a_scored_row": len(empty)},
+        "cells",
+    )

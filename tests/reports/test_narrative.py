@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from reports import Report
+from reports.data import as_json
+from reports.findings import find
+from reports.load import load
 from reports.narrative import narrative
 from reports.wording import Sentence
+from tests.reports.runs import rows, write_cell
 
 Row = dict[str, Any]
 
@@ -15,7 +20,8 @@ def cell(method: str = "tiem", **more: Any) -> Row:
     return {
         "cell": method, "method": method, "backbone": "b", "benchmark": "d", "no_llm": False, "state": "complete", "n": 100,
         "counts": {"ok": 100}, "coverage": 1.0, "constant": False, "acc": 0.6, "acc_ci": (0.5, 0.7), "acc_ci_day": (0.48, 0.72),
-        "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "n_pending": 0, "positive_share": 0.5, "tokens_total": 1000.0,
+        "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "n_clusters": 100, "epochs": 1,
+        "n_pending": 0, "n_dropped": 0, "positive_share": 0.5, "tokens_total": 1000.0,
         "cost_usd": 0.5,
     } | more  # fmt: skip
 
@@ -142,6 +148,48 @@ def test_outcomes_that_are_not_known_yet() -> None:
     said = about("coverage", report(cells=[cell(n_pending=30)]))[-1]
     assert said.text.startswith("30 forecasts of 1 cell are about outcomes that are not known yet")
     assert said.numbers["pending"] == 30
+
+
+def test_outcomes_inside_the_dead_band() -> None:
+    some = cell("cot", n_dropped=30, n_scored=70)
+    nothing = cell("mem0", n_dropped=99, n_scored=0, counts={"ok": 100}, acc=None, coverage=0.99, effective_n_day=None)
+    (said,) = (s for s in about("coverage", report(cells=[cell(), some, nothing])) if "dead band" in s.text)
+    assert said.text == (
+        "129 of 200 forecasts of 2 cells are about outcomes inside the dead band, neither a rise nor a fall, so not scored. Nothing is left to "
+        "score in mem0 × b × d, so it has no accuracy."
+    )
+    assert said.tone == "care"
+    assert said.numbers == {"dropped": 129, "rows": 200, "cells": 2, "without_a_scored_row": 1}
+    (partly,) = (s for s in about("coverage", report(cells=[some])) if "dead band" in s.text)
+    assert partly.tone == "plain"
+    assert "Nothing is left" not in partly.text
+
+
+def test_a_cell_with_nothing_but_the_dead_band_is_said_from_its_rows(run: Path) -> None:
+    """From Parquet on: a count of the label itself, not of what happens to be unscored."""
+    every = [{**row, "label": "dropped", "correct": None} for row in rows("tiem", n=7)]
+    late = [{**row, "label": None, "correct": None} for row in rows("cot", n=5)]
+    for found in (every, late):
+        write_cell(run, found)
+    f = find(load([run]), "tiem")
+    texts = [s.text for s in about("coverage", as_json(f, "", ())) if "dead band" in s.text]
+    assert len(texts) == 1
+    assert texts[0].startswith("7 of 7 forecasts of 1 cell are about outcomes inside the dead band")
+    assert "Nothing is left to score in tiem × " in texts[0]
+
+
+def test_rows_of_several_epochs_are_said_to_repeat_their_catalysts() -> None:
+    """Repeats of a question are alike whatever the day, so the day alone must not be given as the reason."""
+    repeated = cell(n_scored=300, n_clusters=100, epochs=3, n=300, counts={"ok": 300})
+    (said,) = (s for s in about("constant", report(cells=[repeated])) if "alike" in s.text)
+    assert said.text.startswith("Answers of one decision day, and answers to one catalyst again, are alike")
+    assert "300 rows (100 catalysts × 3 epochs) tell as much as 80 independent ones" in said.text
+    partly = cell(n_scored=250, n_clusters=100, epochs=3)
+    (said,) = (s for s in about("constant", report(cells=[partly])) if "alike" in s.text)
+    assert "250 rows (about 100 catalysts) tell as much" in said.text
+    (once,) = (s for s in about("constant", report()) if "alike" in s.text)
+    assert "100 rows tell as much as 80" in once.text
+    assert "again" not in once.text
 
 
 def test_a_difference_larger_than_any_is_not_given_as_one_to_look_for() -> None:

@@ -55,6 +55,19 @@ def test_the_page_fits_and_is_quiet(browser: Any, demo: Report, width: int, sche
     assert tab.outward == []
 
 
+def test_figures_stay_readable_on_a_phone(browser: Any, demo: Report) -> None:
+    """They keep the size at which their labels can be read and scroll on their own; their captions and the page do not."""
+    with opened(browser, demo.out / "report.html", width=390) as tab:
+        widths = tab.page.evaluate(
+            "[...document.querySelectorAll('figure img')].map(i => i.getBoundingClientRect().width)"
+        )
+        assert len(widths) == len(demo.figures)
+        assert min(widths) >= 700
+        inside = "[...document.querySelectorAll('figcaption, .plot')].every(e => e.getBoundingClientRect().right <= innerWidth)"
+        assert tab.page.evaluate(inside)
+        assert tab.page.evaluate("[...document.querySelectorAll('.plot')].every(e => e.scrollWidth > e.clientWidth)")
+
+
 def test_the_first_screen_is_the_narrative(browser: Any, demo: Report) -> None:
     with opened(browser, demo.out / "report.html") as tab:
         shown = tab.text("#summary")

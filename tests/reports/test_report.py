@@ -250,12 +250,15 @@ def test_seeds_are_told_apart_wherever_a_cell_is_named(run: Path) -> None:
             write_cell(run, some)
     write_cell(run, rows("zero_shot", n=8))
     report = build([run], run / "report")
-    assert "cot (seed=1) × deepseek_v4_flash × astock; cot (seed=2) × deepseek_v4_flash × astock" in report.title
+    assert (
+        "cot (gate=off, seed=1) × deepseek_v4_flash × astock; cot (gate=off, seed=2) × deepseek_v4_flash × astock"
+        in report.title
+    )
     for table in report.tables:
         if table.name in ("results", "pairs", "calibration_and_cost", "cells"):
             read = [tuple(cell.text for cell in row[:4]) for row in table.shown()]
             assert len(set(read)) == len(read) > 1, table.name
-    assert "tiem (seed=2)" in report.figures[0].svg.decode()
+    assert "tiem (gate=off, seed=2)" in report.figures[0].svg.decode()
 
 
 def test_n_is_shown_as_catalysts_times_epochs(run: Path) -> None:
