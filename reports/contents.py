@@ -146,7 +146,9 @@ def spread(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
             Column("mcc_sd_runs", "MCC, sd between runs", "decimal"),
             Column("f1_sd_runs", "F1, sd between runs, points", "percent"),
             Column("flip_share", "Answers that flip %", "percent"),
-            *hidden("gate", "memory", "embedder", "feed", "context", "run_variance", "answer_variance", "label"),
+            *hidden(
+                "gate", "memory", "embedder", "feed", "context", "exclude", "run_variance", "answer_variance", "label"
+            ),
         ),
         tuple({**row, "method": names[row["cells"][0]].split(" (")[0]} for row in rows),
         "Runs are epochs and seeds, on the catalysts scored in all of them. More runs shrink the spread between runs, never the error of sampling.",
