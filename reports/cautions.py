@@ -21,7 +21,7 @@ def cautions(f: Findings) -> tuple[str, ...]:
         *_about_cells(f.scores),
         *_about_pairs(f.pairs),
     ]
-    if not f.pairs:
+    if f.scores and not f.pairs:
         found.append(_no_pairs(f.scores, f.reference))
     found += [
         f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
@@ -35,9 +35,9 @@ def cautions(f: Findings) -> tuple[str, ...]:
         and g.n_shared is not None
         and g.n_shared < max(g.score.n_scored, g.n_strict or 0)
     ]
-    if not f.gates:
+    if f.scores and not f.gates:
         found.append("time_gate is empty: no cell was run under more than one gate.")
-    if not f.comparisons:
+    if f.scores and not f.comparisons:
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found += [
         f"{c.published.table}, {c.published.method} with {c.published.backbone} on {c.published.benchmark}: {c.published.note}."

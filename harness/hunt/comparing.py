@@ -30,6 +30,11 @@ class Witness:
     expected: str | None
     found: str | None
 
+    def lines(self) -> list[str]:
+        """In words: where, then the two lines, as far as there are any."""
+        told = [f"{sign} {line}" for sign, line in (("-", self.expected), ("+", self.found)) if line is not None]
+        return [f"{self.catalyst}, {self.place} ({self.world})", *told]
+
 
 def difference(one: Asked, other: Asked | None, world: str) -> Witness | None:
     """The first difference between a forecast and the same forecast in ``world``: in what was asked, then in the answer."""
