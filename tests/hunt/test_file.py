@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.errors import DataError
-from harness.hunt.comparing import Witness
 from harness.hunt.run import with_earlier
+from harness.hunt.witness import Witness
 
 
 def found(*verdicts: tuple[str, str]) -> dict[str, Any]:
