@@ -34,9 +34,8 @@ DETECTORS: tuple[Detector, ...] = (
     Detector(
         "repetition",
         "again",
-        "a run that is not the same twice (chance without a seed, the order of a set): what the other detectors say of such a method "
-        "may be chance as well",
-        "what two runs happen to have in common",
+        "a run that is not the same twice (chance without a seed): what the other detectors say of such a method may be chance as well",
+        "what two runs happen to have in common, such as the order of a set of texts where both fall to one process",
         judges.all_at_once(Change.AGAIN),
     ),
     Detector(
@@ -116,7 +115,8 @@ DETECTORS: tuple[Detector, ...] = (
         "outs",
         "a file of the benchmark opened, a connection made or a program started by the method while it runs: it is the same in all "
         "worlds, so nothing else sees it",
-        "files that C code opens (Parquet by Arrow), copies under another name, what was read when the module was imported",
+        "files that C code opens (Parquet by Arrow) or that are named below an open directory, copies under another name, what was read when "
+        "the module was imported",
         judges.outside,
     ),
 )

@@ -9,6 +9,7 @@ import random
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -264,6 +265,34 @@ class Dialling(Asking):
     async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
         with contextlib.suppress(OSError), socket.socket() as line:
             line.connect(("127.0.0.1", 9))
+        return []
+
+
+class FollowingALink(Asking):
+    """Opens the benchmark's file by another name."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            link = Path(folder, "harmless.txt")
+            link.symlink_to(Path(__file__).with_name("world.py"))
+            return [link.read_text("utf-8").splitlines()[0]]
+
+
+class Telegraphing(Asking):
+    """Sends a datagram: nothing is connected."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+            line.sendto(b"?", ("127.0.0.1", 9))
+        return []
+
+
+class LookingUp(Asking):
+    """Asks for an address: a name may carry a question."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with contextlib.suppress(OSError):
+            socket.getaddrinfo("localhost", 9)
         return []
 
 

@@ -39,6 +39,9 @@ PLANTED: list[tuple[type[BaseMethod], set[str], tuple[str, ...]]] = [
     (leaky.Counting, {"workers"}, ()),
     (leaky.ReadingTheFile, {"outside"}, ()),
     (leaky.Dialling, {"outside"}, ()),
+    (leaky.FollowingALink, {"outside"}, ()),
+    (leaky.Telegraphing, {"outside"}, ()),
+    (leaky.LookingUp, {"outside"}, ()),
     (leaky.Starting, {"outside"}, ()),
     (leaky.NeverForgetting, {"truncation", "experience labels"}, ()),
 ]
