@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
@@ -19,8 +19,8 @@ def _as_list(value: object) -> object:
 
 def _in_brackets(value: object) -> object:
     """One finding is a list of one: two ways to write the same would be two cells."""
-    if isinstance(value, list | tuple):
-        return value
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(value)
     example = value if isinstance(value, str) and value.strip() else "focal_repeated"
     raise PydanticCustomError("no_list", f"write findings in brackets, 'benchmark.exclude=[{example}]', or [] for none")
 
