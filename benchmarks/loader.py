@@ -34,7 +34,7 @@ def load(**values: Any) -> Benchmark:
     """
     parameters = parse(values)
     folder = open_folder(parameters)
-    reader = _Reader(folder, parameters.resolve, Problems(parameters.name))
+    reader = _Reader(folder, parameters.resolve, Problems(f"benchmark {parameters.name}"))
     evaluation = reader.read(parameters, parameters.eval, "benchmark", parameters.exclude)
     past = parameters.experience
     experience = reader.read(past, past.catalysts, "benchmark.experience") if past else None

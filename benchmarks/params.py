@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from harness.clock import Convention
 from harness.errors import ConfigError
@@ -14,6 +15,14 @@ from harness.errors import ConfigError
 
 def _as_list(value: object) -> object:
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _in_brackets(value: object) -> object:
+    """One finding is a list of one: two ways to write the same would be two cells."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(value)
+    example = value if isinstance(value, str) and value.strip() else "focal_repeated"
+    raise PydanticCustomError("no_list", f"write findings in brackets, 'benchmark.exclude=[{example}]', or [] for none")
 
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -87,7 +96,7 @@ class Parameters(CaseFiles):
     eval: _Text
     experience: Annotated[ExperienceParameters | None, BeforeValidator(lambda value: value or None)] = None
     drop_copies: bool = True
-    exclude: tuple[_Text, ...] = ()
+    exclude: Annotated[tuple[_Text, ...], BeforeValidator(_in_brackets)] = ()
     prospective: bool = False
     resolve: Literal["calendar", "released"] = "calendar"
 

@@ -25,10 +25,11 @@ def quote(value: object) -> str:
 
 
 class Problems:
-    """Collects the first bad value of every bad row, so that a user mends a file in one go."""
+    """Collects the first bad value of every bad row, so that a user mends a file in one go: of ``source``, so ``consequence``."""
 
-    def __init__(self, benchmark: str) -> None:
-        self.benchmark = benchmark
+    def __init__(self, source: str, consequence: str = "nothing was run") -> None:
+        self.source = source
+        self.consequence = consequence
         self.messages: list[str] = []
 
     @contextmanager
@@ -48,7 +49,7 @@ class Problems:
         if not self.messages:
             return
         n = len(self.messages)
-        lines = [f"benchmark {self.benchmark}: {n} bad {'row' if n == 1 else 'rows'}; nothing was run."]
+        lines = [f"{self.source}: {n} bad {'row' if n == 1 else 'rows'}; {self.consequence}."]
         lines += [f"  {message}" for message in self.messages[:SHOWN]]
         if n > SHOWN:
             lines.append(f"  … and {n - SHOWN} more")

@@ -7,6 +7,7 @@ against that hash, outcomes are joined by catalyst id, and the result is written
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from harness.records import DROPPED, FORECAST_SCHEMA, NEGATIVE, POSITIVE, Status
 
 FORECASTS = "forecasts.parquet"
 SEAL = f"{FORECASTS}.sha256"
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _OUTCOMES = (".csv", ".jsonl", ".parquet", ".json")
 
 
@@ -68,13 +70,14 @@ def resolve(
         The cells, and sentences about outcomes that could not be used.
 
     Raises:
-        ConfigError: ``out`` is ``run`` or cannot be written; ``outcomes`` is no file of a known kind.
+        ConfigError: ``out`` is ``run`` or cannot be written; ``outcomes`` is no file of a known kind; a published hash is none.
         DataError: no sealed cell, a file that was changed after its hash was written, or bad outcomes.
     """
     if out.resolve() == run.resolve():
         raise ConfigError(
             f"--out {out}: is the run itself, whose forecasts must stay as they are; name another directory"
         )
+    _refuse_other_hashes(published)
     returns, warnings = _returns(outcomes)
     sealed = [(folder, *_verified(folder, published)) for folder in _sealed(run)]
     asked = {row["catalyst_id"] for _, _, rows in sealed for row in rows}
@@ -96,6 +99,14 @@ def resolve(
         _write(folder, out / "cells" / folder.name, joined)
         done.append(_count(folder.name, sha256, joined))
     return done, warnings
+
+
+def _refuse_other_hashes(published: Collection[str]) -> None:
+    for value in published:
+        if not _SHA256.fullmatch(value):
+            raise ConfigError(
+                f"--published {value}: not a SHA-256 of 64 hexadecimal digits; give the hash that the run printed when its cell was complete"
+            )
 
 
 def _sealed(run: Path) -> list[Path]:
@@ -144,7 +155,7 @@ def _returns(outcomes: Path) -> tuple[dict[str, float], list[str]]:
         raise ConfigError(f"--outcomes {outcomes}: must be a {', '.join(_OUTCOMES)} file; rename or convert it")
     if not outcomes.is_file():
         raise ConfigError(f"--outcomes {outcomes}: no such file")
-    folder, problems = Folder(outcomes.parent), Problems(outcomes.name)
+    folder, problems = Folder(outcomes.parent), Problems(str(outcomes), "no outcome is added")
     name = outcomes.name
     is_json = outcomes.suffix.lower() == ".json"
     rows = json_rows(folder, name, "catalysts", "catalyst_id") if is_json else read_table(folder, name, "outcomes")

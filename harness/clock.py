@@ -137,7 +137,7 @@ class Resolution:
 
 
 class ExchangeSessions:
-    """Sessions and closes of one exchange, from ``exchange_calendars`` (early closes and make-up days included)."""
+    """Sessions, opens and closes of one exchange, from ``exchange_calendars`` (early closes and make-up days included)."""
 
     def __init__(self, code: str, first: date, last: date) -> None:
         """Load the sessions of exchange ``code`` that cover ``first`` .. ``last``.
@@ -161,6 +161,7 @@ class ExchangeSessions:
             ) from None
         self.tz = str(calendar.tz)
         self.sessions: list[date] = [s.date() for s in calendar.sessions]
+        self.opens: list[datetime] = [o.to_pydatetime().astimezone(UTC) for o in calendar.opens]
         self.closes: list[datetime] = [c.to_pydatetime().astimezone(UTC) for c in calendar.closes]
 
     def is_session(self, day: date) -> bool:

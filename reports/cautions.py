@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from reports.findings import Findings
@@ -13,8 +14,20 @@ from reports.scores import Score
 
 def cautions(f: Findings) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
+<<<<<<< HEAD
     found = [*f.loaded.warnings, *_missing_files(f.loaded), *_about_cells(f.scores), *_about_pairs(f.pairs)]
     found += _unpaired(f) if f.pairs else [_no_pairs(f.scores, f.reference)]
+=======
+    found = [
+        *f.loaded.warnings,
+        *_missing_files(f.loaded),
+        *_different_data(f.loaded.cells, f.scores),
+        *_about_cells(f.scores),
+        *_about_pairs(f.pairs),
+    ]
+    if f.scores and not f.pairs:
+        found.append(_no_pairs(f.scores, f.reference))
+>>>>>>> trust
     found += [
         f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
         for t in f.tallies
@@ -27,9 +40,9 @@ def cautions(f: Findings) -> tuple[str, ...]:
         and g.n_shared is not None
         and g.n_shared < max(g.score.n_scored, g.n_strict or 0)
     ]
-    if not f.gates:
+    if f.scores and not f.gates:
         found.append("time_gate is empty: no cell was run under more than one gate.")
-    if not f.comparisons:
+    if f.scores and not f.comparisons:
         found.append("No published figure belongs to these methods and benchmarks: published is empty.")
     found += [
         f"{c.published.table}, {c.published.method} with {c.published.backbone} on {c.published.benchmark}: {c.published.note}."
@@ -57,6 +70,37 @@ def _missing_files(loaded: Loaded) -> list[str]:
         if absent:
             found.append(_about(consequence, absent, len(loaded.cells)))
     return found
+
+
+def _different_data(cells: Sequence[Cell], scores: Sequence[Score]) -> list[str]:
+    """A sentence a benchmark whose cells are not all about the same catalysts (``run.limit``, other files) or leave out other findings.
+
+    Catalysts are compared between complete cells only: that a cell has too few rows is said of the cell.
+    """
+    groups: dict[str, dict[tuple[str | None, frozenset[str] | None], list[str]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for cell, score in zip(cells, scores, strict=True):
+        asked = frozenset(cell.rows["catalyst_id"]) if score.state == "complete" else None
+        groups[cell.benchmark][cell.exclude, asked].append(cell.cell)
+    found = []
+    for benchmark, alike in groups.items():
+        excludes, complete = {exclude for exclude, _ in alike}, {asked for _, asked in alike if asked is not None}
+        if len(excludes) < 2 and len(complete) < 2:
+            continue
+        told = [
+            f"{_data(exclude, asked, len(excludes) > 1)}: {'; '.join(of)}" for (exclude, asked), of in alike.items()
+        ]
+        found.append(
+            f"The cells of {benchmark} do not stand on the same data, so only differences in pairs, over the rows that both cells have "
+            f"scored, compare like with like. {' — '.join(told)}."
+        )
+    return found
+
+
+def _data(exclude: str | None, asked: frozenset[str] | None, excludes_differ: bool) -> str:
+    count = "not complete" if asked is None else f"{len(asked):,} catalysts"
+    return f"{count}, exclude={exclude or 'unknown'}" if excludes_differ else count
 
 
 def _about_cells(scores: Sequence[Score]) -> list[str]:

@@ -21,7 +21,7 @@ def hidden(*keys: str) -> tuple[Column, ...]:
     return tuple(Column(key, key, shown=False) for key in keys)
 
 
-IDENTITY = hidden("cell", "gate", "memory", "embedder", "feed", "context", "seed", "label")
+IDENTITY = hidden("cell", "gate", "memory", "embedder", "feed", "context", "exclude", "seed", "label")
 SETTING = hidden("gate", "seed", "memory", "embedder", "feed", "context", "label")
 
 

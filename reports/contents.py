@@ -17,14 +17,19 @@ from reports.tables import Column, Table
 
 LEDGER = "ledger"
 """Name of the table of what was paid."""
+NAMES = (
+    "results", "hindsight", "table1", "pairs", "precision", "ablation", "shift", "efficiency", "consistency",
+    "calibration_and_cost", "unusable_answers", LEDGER, "spread", "finance", "published", "time_gate", "audit", "cells",
+)  # fmt: skip
+"""Names of all tables over methods."""
 
 
 def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
-    """All tables in the order of the page; one without rows is written too, so that none of an earlier report stays behind.
+    """All tables in the order of the page, those without rows too; of a report without methods those that have rows.
 
     ``data`` is the content of report.json. What was paid is a table where a run has a ledger.
     """
-    return (
+    found = (
         cells.results(f.scores),
         hindsight(f, data["hindsight"]),
         paper.main(f),
@@ -44,6 +49,7 @@ def tables(f: Findings, data: Mapping[str, Any]) -> tuple[Table, ...]:
         paper.audited(f, data["audit"]),
         cells.states(f.scores),
     )
+    return found if f.scores else tuple(table for table in found if table.rows)
 
 
 def paired(scores: Sequence[Score], compared: Sequence[Pair]) -> Table:
@@ -146,7 +152,9 @@ def spread(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:
             Column("mcc_sd_runs", "MCC, sd between runs", "decimal"),
             Column("f1_sd_runs", "F1, sd between runs, points", "percent"),
             Column("flip_share", "Answers that flip %", "percent"),
-            *hidden("gate", "memory", "embedder", "feed", "context", "run_variance", "answer_variance", "label"),
+            *hidden(
+                "gate", "memory", "embedder", "feed", "context", "exclude", "run_variance", "answer_variance", "label"
+            ),
         ),
         tuple({**row, "method": names[row["cells"][0]].split(" (")[0]} for row in rows),
         "Runs are epochs and seeds, on the catalysts scored in all of them. More runs shrink the spread between runs, never the error of sampling.",

@@ -47,6 +47,7 @@ def gate_rows(cells: Sequence[Cell], scores: Sequence[Score]) -> list[GateRow]:
             cell.embedder,
             cell.feed,
             cell.context,
+            cell.exclude,
         )
         groups[same].append((cell, score))
     rows = []

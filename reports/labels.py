@@ -57,7 +57,7 @@ def display_names(scores: Sequence[Score]) -> dict[str, str]:
     for alike in groups.values():
         varying = [
             key
-            for key in ("gate", "memory", "feed", "context", "embedder", "seed")
+            for key in ("gate", "memory", "feed", "context", "embedder", "exclude", "seed")
             if len({getattr(s, key) for s in alike}) > 1
         ]
         words = {

@@ -43,6 +43,7 @@ class Cell:
 
     Attributes:
         feed, context: what the memory is fed and how much of it is shown, where cell.json says so.
+        exclude: findings whose catalysts and documents are left out, joined by ``+``, or "none"; None where cell.json does not say.
         rows: the columns ``REQUIRED``, ``OPTIONAL`` and ``OF_PROBES``, sorted by (catalyst_id, epoch). Empty lists if the cell has no forecasts.
         meta: ``cell.json``, or None where the file is missing.
         evidence: the columns ``EVIDENCE``, or None where the file is missing.
@@ -68,6 +69,7 @@ class Cell:
     calls: Columns | None = None
     absent: tuple[str, ...] = ()
     remembers: bool = True
+    exclude: str | None = None
 
     @property
     def size(self) -> int:
@@ -175,7 +177,14 @@ def _read_cell(folder: Path) -> Cell | None:
         calls=_read_calls(folder / "calls.parquet"),
         absent=absent,
         remembers=meta is None or meta.get("memory_log_sha256", "unknown") is not None,
+        exclude=_exclude(identity),
     )
+
+
+def _exclude(identity: Mapping[str, Any]) -> str | None:
+    """``benchmark.exclude`` as one word, whatever the order it was written in."""
+    names = ((identity.get("benchmark") or {}).get("settings") or {}).get("exclude")
+    return None if names is None else "+".join(sorted(names)) or "none"
 
 
 def _from_name(name: str) -> dict[str, str]:

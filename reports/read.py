@@ -33,7 +33,17 @@ CELL_JSON: Schema = {
         "seed": _INT,
         "rehearsal": {"type": ["boolean", "null"]},
         "n": {"type": ["integer", "null"], "minimum": 0},
-        "identity": {"type": ["object", "null"], "properties": {"feed": _TEXT, "context": _TEXT}},
+        "identity": {
+            "type": ["object", "null"],
+            "properties": {
+                "feed": _TEXT,
+                "context": _TEXT,
+                "benchmark": {
+                    "type": ["object", "null"],
+                    "properties": {"settings": {"type": ["object", "null"], "properties": {"exclude": _TEXTS}}},
+                },
+            },
+        },
         "counts": {"type": ["object", "null"], "additionalProperties": _COUNT},
         "warnings": _TEXTS,
     },

@@ -95,6 +95,7 @@ class Score:
     reliability: tuple[Bin, ...] = ()
     log_loss: float | None = None
     ece: float | None = None
+    exclude: str | None = None
     tokens_final_mean: float | None = None
     tokens_total: float | None = None
     tokens_unknown: int = 0
@@ -144,6 +145,7 @@ def score(cell: Cell, found: Answers | None = None) -> Score:
         cell=cell.cell, method=cell.method, backbone=cell.backbone, benchmark=cell.benchmark, gate=cell.gate,
         seed=cell.seed, memory=cell.memory, embedder=cell.embedder, feed=cell.feed, context=cell.context,
         rehearsal=cell.rehearsal,
+        exclude=cell.exclude,
         no_llm=measure.no_llm(cell),
         state=_state(meta, counts, n),
         reason=meta.get("reason"),

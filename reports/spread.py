@@ -16,7 +16,7 @@ from reports.series import Member
 
 @dataclass(frozen=True)
 class Spread:
-    """Runs of one method, backbone, benchmark, gate, memory, embedder, feed and context, on the catalysts scored in all of them.
+    """Runs of one method, backbone, benchmark, gate, memory, embedder, feed, context and exclude, on the catalysts scored in all of them.
 
     Attributes:
         runs: (seed, epoch) pairs; ``n`` catalysts in each.
@@ -37,6 +37,7 @@ class Spread:
     embedder: str | None
     feed: str | None
     context: str | None
+    exclude: str | None
     cells: tuple[str, ...]
     runs: int
     n: int
@@ -58,7 +59,9 @@ def spreads(members: Sequence[Member]) -> list[Spread]:
     groups: dict[tuple[str | None, ...], list[Member]] = defaultdict(list)
     for member in members:
         c = member.cell
-        groups[c.method, c.backbone, c.benchmark, c.gate, c.memory, c.embedder, c.feed, c.context].append(member)
+        groups[c.method, c.backbone, c.benchmark, c.gate, c.memory, c.embedder, c.feed, c.context, c.exclude].append(
+            member
+        )
     found = (_spread(key, alike) for key, alike in groups.items())
     return [row for row in found if row is not None]
 
@@ -84,10 +87,10 @@ def _spread(key: tuple[str | None, ...], alike: Sequence[Member]) -> Spread | No
     of_catalyst = hits.mean(axis=0)
     alone, by_day = one_way(of_catalyst, np.arange(len(common))), None if days is None else one_way(of_catalyst, days)
     between, noise = _components(hits)
-    method, backbone, benchmark, gate, memory, embedder, feed, context = key
+    method, backbone, benchmark, gate, memory, embedder, feed, context, exclude = key
     acc = hits.mean(axis=1)
     return Spread(
-        str(method), str(backbone), str(benchmark), gate, memory, embedder, feed, context,
+        str(method), str(backbone), str(benchmark), gate, memory, embedder, feed, context, exclude,
         cells=tuple(dict.fromkeys(cell for cell, _ in runs)),
         runs=len(runs), n=len(common),
         acc_mean=float(acc.mean()), acc_min=float(acc.min()), acc_max=float(acc.max()), acc_sd_runs=_sd(acc),

@@ -32,10 +32,13 @@ def checks_named(names: Collection[str]) -> list[Check]:
         ConfigError: no such finding, or one that is about the whole benchmark.
     """
     known = {check.id: check for check in CHECKS}
+    allowed = ", ".join(check.id for check in CHECKS if check.excludes is not None)
     for name in names:
         near = get_close_matches(name, known, n=1)
         if name not in known:
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            hint = (
+                f"did you mean {near[0]}?" if near else f"it takes these, no ids of catalysts or documents: {allowed}"
+            )
             raise ConfigError(f"benchmark.exclude: no finding {name!r}; {hint}")
         if known[name].excludes is None:
             raise ConfigError(f"benchmark.exclude: {name} is about the whole benchmark; there is no row to leave out")

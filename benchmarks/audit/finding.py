@@ -31,10 +31,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One thing found: its name (an id wherever there is one), and the rows that are left out if it is excluded."""
+    """One thing found: its name (an id wherever there is one), and the rows that are left out if it is excluded.
+
+    ``harmless`` where it cannot have the check's effect under the benchmark's own convention.
+    """
 
     name: str
     rows: tuple[Row, ...] = ()
+    harmless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,9 @@ class Check:
         definition: what counts, in one sentence.
         effect: what it can do to a result.
         excludes: what ``benchmark.exclude=[id]`` leaves out, in the plural; None where the finding is about the whole benchmark.
-        advice: what else can be done, a sentence or nothing.
         find: the check.
+        advice: what else can be done, a sentence or nothing.
+        harmless: what makes a hit a harmless one; empty where none can be.
     """
 
     id: str
@@ -68,6 +73,7 @@ class Check:
     excludes: str | None
     find: Callable[[Raw], Found]
     advice: str = ""
+    harmless: str = ""
 
     @property
     def remedy(self) -> str:
@@ -88,6 +94,22 @@ class Finding:
         return len(self.found.hits)
 
     @property
+    def harmless(self) -> int:
+        """How many of ``count`` cannot have the effect."""
+        return sum(hit.harmless for hit in self.found.hits)
+
+    @property
+    def severity(self) -> Severity:
+        """The check's, but low where everything that was found is harmless."""
+        return Severity.LOW if self.count and self.harmless == self.count else self.check.severity
+
+    @property
+    def effect(self) -> str:
+        """The check's effect, and in how many cases it is none."""
+        told = f"; harmless in {self.harmless} of {self.count}: {self.check.harmless}" if self.harmless else ""
+        return self.check.effect + told
+
+    @property
     def verdict(self) -> Verdict:
         if not self.found.total:
             return Verdict.NOT_TESTABLE
@@ -106,9 +128,10 @@ class Finding:
             "count": self.count,
             "total": self.found.total,
             "unit": check.unit,
-            "severity": str(check.severity),
+            "severity": str(self.severity),
+            "harmless": self.harmless,
             "examples": self.examples,
             "definition": check.definition,
-            "effect": check.effect,
+            "effect": self.effect,
             "remedy": check.remedy,
         }

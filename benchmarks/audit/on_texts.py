@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from benchmarks.audit.dates import dateline, dates_in, evenings_in
 from benchmarks.audit.finding import Check, Found, Hit, Severity
+from benchmarks.audit.price_texts import SAME_DAY_PRICE_TEXT
 from benchmarks.audit.raw import Raw, Text, place_of
 
 HEADLINES = " | "
@@ -18,21 +18,6 @@ _CAP_SHARE = 0.05
 _CAP_TEXTS = 5
 _CAP_CHARS = 40  # shorter texts are alike in length by chance
 _NOON = 12
-
-_VERBS = (
-    r"(?:ris(?:es?|ing)|rose|jump(?:s|ed)?|surg(?:es?|ed|ing)|soar(?:s|ed)?|gain(?:s|ed)?|falls?|fell|drop(?:s|ped)?|slid(?:es?)?"
-    r"|sinks?|sank|plung(?:es?|ed)|tumbl(?:es?|ed)|rall(?:y|ies|ied)|slump(?:s|ed)?|climb(?:s|ed)?|dip(?:s|ped)?)"
-)
-_PRICE = re.compile(
-    r"涨停|跌停"
-    r"|(?:今日|今天|当日|盘中|早盘|午后|尾盘|收盘|截至发稿)[^。；|]{0,24}(?:涨|跌)"
-    r"|股价[^。；|]{0,12}(?:涨|跌)[^。；|]{0,8}\d"
-    rf"|\b(?:shares?|stocks?)\b[^|.]{{0,24}}\b{_VERBS}\b"
-    rf"|\b(?:up|down|{_VERBS})\s(?:by\s|more than\s|over\s|as much as\s|about\s|nearly\s)?\d+(?:\.\d+)?\s?%"
-    r"|\b(?:52-week|all-time|record)\s(?:high|low)\b"
-    r"|\b(?:gains?|dips?|sinks?|moves?|flat)\b[^|]{0,12}\b(?:as|but|than|lags?)\b[^|]{0,16}\bmarket\b",
-    re.IGNORECASE,
-)
 
 
 def headlines_of(text: Text) -> list[str]:
@@ -129,16 +114,6 @@ def _stamp_shifted(raw: Raw) -> Found:
     return Found(len(testable), [Hit(text.doc_id, (text.row,)) for text in testable if stamp_contradicted(text)])
 
 
-def _same_day_price_text(raw: Raw) -> Found:
-    focal = [(case, text) for case in raw.cases if (text := raw.focal(case)) is not None]
-    hits = [
-        Hit(case.case_id, (case.row,))
-        for case, text in focal
-        if text.time.day == case.time.day and _PRICE.search(text.document.text)
-    ]
-    return Found(len(focal), hits)
-
-
 def _later_date_text(raw: Raw) -> Found:
     focal = [(case, text) for case in raw.cases if (text := raw.focal(case)) is not None]
     hits = [
@@ -210,16 +185,7 @@ CHECKS = (
         _stamp_shifted,
         "Better: correct the clock of the whole period in the file.",
     ),
-    Check(
-        "same_day_price_text",
-        Severity.HIGH,
-        "catalysts with a focal document",
-        "the focal document is dated on T's day and speaks of a move of a share price or an index (found by wording)",
-        "the text tells a part of the move; if the return starts before that move was over, it tells a part of the label",
-        "these catalysts",
-        _same_day_price_text,
-        "Harmless where the return starts at or after T's close (convention close_to_close).",
-    ),
+    SAME_DAY_PRICE_TEXT,
     Check(
         "later_date_text",
         Severity.LOW,

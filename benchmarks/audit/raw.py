@@ -162,7 +162,7 @@ def raw_of(
     files: CaseFiles, markets: Markets, catalysts: Sequence[Row], evidence: EvidenceRows, prices: Sequence[Row]
 ) -> Raw:
     """As ``read_raw``, from rows."""
-    problems = Problems(files.name)
+    problems = Problems(f"benchmark {files.name}")
     stocks, stated = read_stocks(evidence.stocks, markets, problems)
     paths = read_prices(prices, problems)
     unreadable: list[tuple[Row | None, str]] = [(None, message) for message in problems.messages]
@@ -172,7 +172,7 @@ def raw_of(
     drafts = _each(catalysts, lambda row: read_draft(row, files, markets, known, needs_resolve_date=False), unreadable)
     cases = []
     for draft in drafts:
-        unsettled = Problems(files.name)
+        unsettled = Problems(f"benchmark {files.name}")
         cases.append(_case(draft, markets, paths, unsettled))
         unreadable += [(draft.row, message) for message in unsettled.messages]
     return Raw(

@@ -45,7 +45,7 @@ def _lines(audit: Audit) -> Iterator[str]:
 
 def _row(finding: Finding) -> str:
     check = finding.check
-    return f"| {check.id} | {finding.verdict} | {finding.count} | {finding.found.total} | {_cell(check.unit)} | {check.severity} |"
+    return f"| {check.id} | {finding.verdict} | {finding.count} | {finding.found.total} | {_cell(check.unit)} | {finding.severity} |"
 
 
 def _section(finding: Finding) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _section(finding: Finding) -> Iterator[str]:
     yield f"## {check.id}: {finding.count} of {finding.found.total} {check.unit}"
     yield ""
     yield f"- What counts: {check.definition}."
-    yield f"- Effect ({check.severity}): {check.effect}."
+    yield f"- Effect ({finding.severity}): {finding.effect}."
     yield f"- Remedy: {check.remedy}"
     yield "- Examples: " + "; ".join(finding.examples[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
     yield ""

@@ -52,26 +52,31 @@ class Canary:
 
 def plant(benchmark: Benchmark) -> tuple[Benchmark, dict[str, Canary]]:
     """``benchmark`` with every kind of canary for every asked catalyst, and the canaries by their word (lower case)."""
+    planted = [one for case in benchmark.evaluation.catalysts for one in _of_case(benchmark, case)]
+    documents = [document for _, document in planted]
+    return with_documents(benchmark, documents), {canary.word.lower(): canary for canary, _ in planted}
+
+
+def with_late(benchmark: Benchmark, case: Catalyst) -> Benchmark:
+    """``benchmark`` with the canaries of ``case`` that it may never see, all but the control: they change no byte of its forecast."""
+    planted = _of_case(benchmark, case)
+    return with_documents(benchmark, [document for canary, document in planted if canary.kind is not Kind.CONTROL])
+
+
+def _of_case(benchmark: Benchmark, case: Catalyst) -> list[tuple[Canary, Document]]:
+    """One canary of every kind."""
     cases = benchmark.evaluation
-    index = EvidenceIndex(cases.corpus, benchmark.drop_copies)
-    canaries: dict[str, Canary] = {}
-    documents = []
-    for case in cases.catalysts:
-        focal = index.as_of(case.stock_id, case.time, Gate.STRICT).focal()
-        rose = cases.outcomes[case.catalyst_id].label == POSITIVE
-        for kind in Kind:
-            stamp = _stamp(case, kind)
-            canary = Canary(_word(kind, case), kind, case.catalyst_id, stamp.instant if stamp else None)
-            canaries[canary.word.lower()] = canary
-            told = (
-                "nothing was known yet" if kind is Kind.CONTROL else f"the stock {'rose' if rose else 'fell'} sharply"
-            )
-            text = (
-                f"{canary.word} {case.topic} {case.company} {case.stock_id} {focal.text[:FOCAL_CHARS] if focal else ''}"
-            )
-            body = f"{text} {canary.word} said so: {told}."
-            documents.append(Document(f"~{canary.word}", stamp, "", body, (case.stock_id,)))
-    return with_documents(benchmark, documents), canaries
+    focal = EvidenceIndex(cases.corpus, benchmark.drop_copies).as_of(case.stock_id, case.time, Gate.STRICT).focal()
+    rose = cases.outcomes[case.catalyst_id].label == POSITIVE
+    planted = []
+    for kind in Kind:
+        stamp = _stamp(case, kind)
+        canary = Canary(_word(kind, case), kind, case.catalyst_id, stamp.instant if stamp else None)
+        told = "nothing was known yet" if kind is Kind.CONTROL else f"the stock {'rose' if rose else 'fell'} sharply"
+        text = f"{canary.word} {case.topic} {case.company} {case.stock_id} {focal.text[:FOCAL_CHARS] if focal else ''}"
+        body = f"{text} {canary.word} said so: {told}."
+        planted.append((canary, Document(f"~{canary.word}", stamp, "", body, (case.stock_id,))))
+    return planted
 
 
 def found_in(text: str, canaries: Mapping[str, Canary]) -> Iterable[Canary]:

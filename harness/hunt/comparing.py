@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from harness.hunt.trace import Asked, Operation
+from harness.hunt.witness import Witness
 
 SHOWN = 160
 """Characters of a line that a witness quotes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """What speaks against a method.
-
-    Attributes:
-        catalyst: the forecast, or the record of a memory.
-        world: the world in which it was seen.
-        place: request, answer, memory, artefact.
-        expected: the line as it is in the hunted benchmark; None for a canary, which should not be there at all.
-        found: the line as it is in ``world``; None where there is no such line.
-    """
-
-    catalyst: str
-    world: str
-    place: str
-    expected: str | None
-    found: str | None
 
 
 def difference(one: Asked, other: Asked | None, world: str) -> Witness | None:

@@ -34,9 +34,8 @@ DETECTORS: tuple[Detector, ...] = (
     Detector(
         "repetition",
         "again",
-        "a run that is not the same twice (chance without a seed, the order of a set): what the other detectors say of such a method "
-        "may be chance as well",
-        "what two runs happen to have in common",
+        "a run that is not the same twice (chance without a seed): what the other detectors say of such a method may be chance as well",
+        "what two runs happen to have in common, such as the order of a set of texts where both fall to one process",
         judges.all_at_once(Change.AGAIN),
     ),
     Detector(
@@ -51,23 +50,27 @@ DETECTORS: tuple[Detector, ...] = (
     Detector(
         "future perturbation",
         "pert",
-        "the content of later texts: they are shuffled between documents or scrambled, their number and stamps stay",
-        "leaks of the number, the stamps or the stocks of later documents (truncation sees those)",
+        "the content of later texts: they are shuffled between documents or scrambled, and others are added about the asked stock (after T, "
+        "undated, with a malformed stamp, of another zone): used in any form, counted or encoded, they change a request",
+        "the stamps and the stocks of the later documents that were there already (truncation sees those)",
         judges.one_by_one(Change.SHUFFLED, Change.CORRUPTED),
     ),
     Detector(
         "canaries",
         "canary",
-        "a late, undated, wrongly stamped or foreign-zone document in any prompt, embedding request, memory operation or artefact file, "
+        "a late, undated, wrongly stamped or foreign-zone document in any prompt, embedding request, answer, memory operation or artefact file, "
         "even where it changes no forecast",
-        "texts that are used but not copied (a count, a vector, a paraphrase that drops the canary's word); documents of other stocks",
+        "texts that are used but not copied as they are (a count, a vector, a code, a part without the canary's word: perturbation sees "
+        "those); documents of other stocks",
         judges.canaries,
     ),
     Detector(
         "evaluation labels",
         "eval",
-        "the outcome of an asked case, or of another one, in a prompt, an answer or a memory: all labels are turned round",
-        "outcomes that stand in the texts themselves, that the method reads from a file of its own, or that the model remembers",
+        "the outcome of an asked case, or of another one, its sign or its size, in a prompt, an answer or a memory: all are turned round, then "
+        "every other one",
+        "outcomes that stand in the texts themselves, that the method reads from a file of its own, or that the model remembers; when an "
+        "outcome became known",
         judges.evaluation_labels,
     ),
     Detector(
@@ -82,8 +85,9 @@ DETECTORS: tuple[Detector, ...] = (
         "frozen clock",
         "clock",
         "today's date and time in a prompt, an answer or a memory: the same run on another day",
-        "a clock read in another process, by the endpoint, or in C (numpy.datetime64)",
-        judges.all_at_once(Change.CLOCK),
+        "a clock read by the endpoint or in another process; one read in C (numpy.datetime64('today')), unless the real date is written "
+        "out in digits",
+        judges.frozen_clock,
     ),
     Detector(
         "row order",
@@ -111,7 +115,8 @@ DETECTORS: tuple[Detector, ...] = (
         "outs",
         "a file of the benchmark opened, a connection made or a program started by the method while it runs: it is the same in all "
         "worlds, so nothing else sees it",
-        "files that C code opens (Parquet by Arrow), copies under another name, what was read when the module was imported",
+        "files that C code opens (Parquet by Arrow) or that are named below an open directory, copies under another name, what was read when "
+        "the module was imported",
         judges.outside,
     ),
 )

@@ -11,9 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from harness.hunt.canaries import Kind
-from harness.hunt.comparing import Witness, difference, operations_differ
+from harness.hunt.comparing import difference, operations_differ
 from harness.hunt.stage import Change, Subject, World, evaluation_since, experience_since
 from harness.hunt.trace import Asked, Operation, Trace
+from harness.hunt.witness import Witness
 from harness.records import Benchmark
 
 Judge = Callable[["Hunt"], "Finding"]
@@ -149,6 +150,17 @@ def _sent(hunt: Hunt) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in sent.items()) + " sent"
 
 
+def frozen_clock(hunt: Hunt) -> Finding:
+    """Another day changes nothing, and nowhere stands the real one."""
+    finding = all_at_once(Change.CLOCK)(hunt)
+    read = hunt.base.real_day
+    if finding.verdict is Verdict.FAIL or read is None:
+        return finding
+    return Finding(
+        Verdict.FAIL, f"the real day stands in a {read.place}, past the clock that was set: it was read in C", read
+    )
+
+
 def twins(hunt: Hunt) -> Finding:
     """Copies after every decision change no forecast."""
     if not any(d.time for d in hunt.benchmark.evaluation.corpus.documents):
@@ -190,10 +202,12 @@ def canaries(hunt: Hunt) -> Finding:
 
 def evaluation_labels(hunt: Hunt) -> Finding:
     """Labels of the evaluation set shape nothing, or, where they are learned from, nothing before they were known."""
-    since, world = evaluation_since(hunt.subject, hunt.benchmark), World(Change.EVALUATION)
+    since = evaluation_since(hunt.subject, hunt.benchmark)
     asked = [a for a in hunt.base.asked.values() if since is None or a.at <= since]
-    compared = Compared().take(hunt, world, asked)
-    compared.log(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
+    compared = Compared()
+    for world in (World(Change.EVALUATION), World(Change.EVERY_OTHER)):
+        compared.take(hunt, world, asked)
+        compared.log(hunt.base.before(since), hunt.traces[world].before(since), str(world.change))
     return compared.finding(hunt)
 
 

@@ -13,6 +13,14 @@ from functools import cache
 from typing import Any
 
 _PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.exec")
+_CONNECTIONS = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+}
+"""Which argument of the event says where to."""
 _watches: list[tuple[tuple[str, ...], dict[str, None]]] = []
 
 
@@ -43,14 +51,16 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
         return
     said = None
     if event == "open" and isinstance(arguments[0], str | bytes):
-        path = os.path.abspath(os.fsdecode(arguments[0]))
+        path = os.path.realpath(os.fsdecode(arguments[0]))  # a link to a file is that file
         for files, reached in _watches:
             if path.endswith(files):
                 reached[f"file {path}"] = None
-    elif event == "socket.connect":
-        said = f"connection to {arguments[1]}"
+    elif event in _CONNECTIONS and arguments[_CONNECTIONS[event]] is not None:
+        said = f"connection to {arguments[_CONNECTIONS[event]]}"
     elif event in _PROGRAMS:
         said = f"program {arguments[0] or arguments[1]}"
+    elif event == "os.fork":
+        said = "another process (os.fork)"
     if said is not None:
         for _, reached in _watches:
             reached[said] = None

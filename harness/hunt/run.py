@@ -172,7 +172,6 @@ def _print(found: Sequence[tuple[Hunt, dict[str, Finding]]], console: Console) -
                     f"{h.subject.spec.config.method.name}: {name}: {finding.why}", markup=False, soft_wrap=True
                 )
                 if finding.witness:
-                    w = finding.witness
                     console.print(
-                        f"  {w.catalyst}, {w.place}\n  - {w.expected}\n  + {w.found}", markup=False, soft_wrap=True
+                        "\n".join(f"  {line}" for line in finding.witness.lines()), markup=False, soft_wrap=True
                     )

@@ -13,7 +13,8 @@ from pathlib import Path
 import time_machine
 
 from harness.hunt import worlds
-from harness.hunt.canaries import plant
+from harness.hunt.canaries import plant, with_late
+from harness.hunt.clocks import real_day_in, real_days
 from harness.hunt.trace import Trace, traced
 from harness.jobs import CellSpec, Job, TrainedMemory, training_benchmark
 from harness.records import Benchmark, Catalyst
@@ -31,10 +32,11 @@ class Change(StrEnum):
     NOTHING = "as it is"
     AGAIN = "as it is, once more"
     CUT = "the future deleted"
-    SHUFFLED = "later texts shuffled"
-    CORRUPTED = "later texts corrupted"
+    SHUFFLED = "later texts shuffled, others added"
+    CORRUPTED = "later texts corrupted, others added"
     CANARIES = "canaries planted"
     EVALUATION = "evaluation labels turned"
+    EVERY_OTHER = "every other evaluation label turned"
     EXPERIENCE = "experience labels turned"
     CLOCK = "another day on the clock"
     ROWS = "rows shuffled"
@@ -44,8 +46,8 @@ class Change(StrEnum):
 
 ONE_CASE: Mapping[Change, Callable[[Benchmark, Catalyst], Benchmark]] = {
     Change.CUT: worlds.cut,
-    Change.SHUFFLED: worlds.shuffled_future,
-    Change.CORRUPTED: worlds.corrupted_future,
+    Change.SHUFFLED: lambda benchmark, case: with_late(worlds.shuffled_future(benchmark, case), case),
+    Change.CORRUPTED: lambda benchmark, case: with_late(worlds.corrupted_future(benchmark, case), case),
 }
 """Worlds in which one case is asked, as of whose decision the benchmark is changed."""
 
@@ -137,6 +139,8 @@ def run_world(subject: Subject, benchmark: Benchmark, world: World) -> Trace:
         benchmark, canaries = plant(benchmark)
     elif world.change is Change.EVALUATION:
         benchmark = worlds.evaluation_turned(benchmark, evaluation_since(subject, benchmark))
+    elif world.change is Change.EVERY_OTHER:
+        benchmark = worlds.evaluation_turned(benchmark, evaluation_since(subject, benchmark), step=2)
     elif world.change is Change.EXPERIENCE:
         benchmark = worlds.experience_turned(benchmark, experience_since(benchmark))
     elif world.change is Change.ROWS:
@@ -145,10 +149,13 @@ def run_world(subject: Subject, benchmark: Benchmark, world: World) -> Trace:
         benchmark = worlds.with_twins(benchmark)
     elif world.change is Change.MANY:
         benchmark = worlds.last_first(benchmark)
+    days = real_days()
     at_once = MANY if world.change is Change.MANY else 1
     clock = time_machine.travel(ANOTHER_DAY if world.change is Change.CLOCK else TODAY, tick=False)
     with tempfile.TemporaryDirectory(prefix="hunt-") as scratch, clock:
-        return traced(_unlimited(subject).on(benchmark), Path(scratch), only=only, canaries=canaries, at_once=at_once)
+        job = _unlimited(subject).on(benchmark)
+        trace = traced(job, Path(scratch), only=only, canaries=canaries, at_once=at_once)
+    return replace(trace, real_day=real_day_in(trace, benchmark, days)) if world.change is Change.NOTHING else trace
 
 
 def _unlimited(subject: Subject) -> Subject:

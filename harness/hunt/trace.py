@@ -20,6 +20,7 @@ from harness.gateway.settings import Endpoint
 from harness.hunt.canaries import Canary
 from harness.hunt.outside import watching
 from harness.hunt.watching import Errand, Journal, Request, Sighting, WatchingGateway, watched
+from harness.hunt.witness import Witness
 from harness.jobs import CellSpec, Job
 from harness.local import Ended, run_here
 from harness.memory_file import read_memory
@@ -59,6 +60,7 @@ class Trace:
         controls: catalysts whose control canary reached a request.
         sent: number of requests and embedded texts by stage.
         reached: files of the benchmark, connections and programs that it reached by itself.
+        real_day: a line that holds the real day although the world's clock shows another (``harness.hunt.clocks``).
         failure: why the run could not be made, None if it was.
     """
 
@@ -68,6 +70,7 @@ class Trace:
     controls: frozenset[str] = frozenset()
     sent: Mapping[str, int] = field(default_factory=dict)
     reached: tuple[str, ...] = ()
+    real_day: Witness | None = None
     failure: str | None = None
 
     def before(self, since: datetime | None) -> list[Operation]:

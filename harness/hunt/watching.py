@@ -127,6 +127,8 @@ class _Watched:
         self._journal.cases[case.catalyst_id] = case
         with _on(Errand("forecast", case.catalyst_id, case.time.instant)):
             forecast: Forecast = await self._method.forecast(case, ctx)
+            for text in (forecast.rationale, forecast.reason):
+                self._journal.look(text or "", "answer", _errand.get())
         self._journal.answers[case.catalyst_id] = forecast
         return forecast
 

@@ -16,6 +16,8 @@ from harness.records import NEGATIVE, POSITIVE, Benchmark, CaseSet, Catalyst, Do
 
 T = TypeVar("T")
 SEED = 20_240_229
+_STRETCH = 1.25
+"""A turned return has another size too: that a price will move much is known from nowhere before it did."""
 TWINS = 3
 """Newest documents of each asked stock that get copies after every decision."""
 
@@ -114,9 +116,12 @@ def unknown_outcomes(benchmark: Benchmark, instant: datetime) -> int:
     return sum(cases.outcomes[c.catalyst_id].resolve_at >= instant for c in cases.catalysts) if cases else 0
 
 
-def evaluation_turned(benchmark: Benchmark, since: datetime | None) -> Benchmark:
-    """Evaluated cases whose outcome becomes known at ``since`` or later (None: all) end the other way."""
-    return replace(benchmark, evaluation=_turned(benchmark.evaluation, since))
+def evaluation_turned(benchmark: Benchmark, since: datetime | None, step: int = 1) -> Benchmark:
+    """Evaluated cases whose outcome becomes known at ``since`` or later (None: all) end the other way, by another return.
+
+    ``step`` 2 turns every other one of them: what is made of outcomes held against each other stays as it is when all are turned.
+    """
+    return replace(benchmark, evaluation=_turned(benchmark.evaluation, since, step))
 
 
 def experience_turned(benchmark: Benchmark, since: datetime) -> Benchmark:
@@ -125,14 +130,20 @@ def experience_turned(benchmark: Benchmark, since: datetime) -> Benchmark:
     return replace(benchmark, experience=_turned(past, since)) if past else benchmark
 
 
-def _turned(cases: CaseSet, since: datetime | None) -> CaseSet:
+def _turned(cases: CaseSet, since: datetime | None, step: int = 1) -> CaseSet:
     def turn(outcome: Outcome) -> Outcome:
-        if not outcome.teaches or (since is not None and outcome.resolve_at < since):
-            return outcome
         label = NEGATIVE if outcome.label == POSITIVE else POSITIVE
-        return replace(outcome, label=label, fwd_ret=None if outcome.fwd_ret is None else -outcome.fwd_ret)
+        ret = None if outcome.fwd_ret is None else max(-0.99, -_STRETCH * outcome.fwd_ret)
+        return replace(outcome, label=label, fwd_ret=ret)
 
-    return replace(cases, outcomes={name: turn(outcome) for name, outcome in cases.outcomes.items()})
+    asked = [c.catalyst_id for c in cases.catalysts]
+    unknown = [
+        name
+        for name in (*asked, *sorted(cases.outcomes.keys() - set(asked)))
+        if (outcome := cases.outcomes[name]).teaches and (since is None or outcome.resolve_at >= since)
+    ]
+    turned = set(unknown[::step])
+    return replace(cases, outcomes={name: turn(o) if name in turned else o for name, o in cases.outcomes.items()})
 
 
 def with_twins(benchmark: Benchmark) -> Benchmark:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.audit.audit import CHECKS
-from benchmarks.audit.finding import Verdict
+from benchmarks.audit.finding import Severity, Verdict
 from tests.benchmarks.conftest import Content
 from tests.benchmarks.quiet import audit_of, cases, finding, quiet, texts
 
@@ -265,6 +265,76 @@ def test_a_price_of_an_earlier_day_is_no_price_of_today(tmp_path: Path) -> None:
     texts(content)[4]["body"] += "公司股价今日上涨3%。"  # the older document
     del texts(content)[5]  # which is now the focal one, three days old
     assert finding(audit_of(tmp_path, content), "same_day_price_text").examples == []
+
+
+MOVE = "公司股价今日上涨3%。"
+
+
+@pytest.mark.parametrize(
+    ("decision", "stamp", "convention", "severity"),
+    [
+        (
+            "2021-03-03 10:45",
+            "2021-03-03 10:30",
+            "entry_next_open",
+            Severity.HIGH,
+        ),  # the return starts at 09:30 of that day
+        ("2021-03-03 10:45", "2021-03-03 10:30", "entry_day_is_first", Severity.HIGH),
+        ("2021-03-03 10:45", "2021-03-03 08:30", "entry_next_open", Severity.LOW),  # tells of yesterday's session
+        ("2021-03-03 17:30", "2021-03-03 17:30", "entry_next_open", Severity.LOW),  # starts at tomorrow's open
+        ("2021-03-06 10:45", "2021-03-06 10:30", "entry_next_open", Severity.LOW),  # a Saturday
+        ("2021-03-03", "2021-03-03", "entry_next_open", Severity.LOW),
+        ("2021-03-03 10:45", "2021-03-03 10:30", "close_to_close", Severity.LOW),  # starts at that day's close
+        ("2021-03-03", "2021-03-03", "close_to_close", Severity.LOW),
+    ],
+)
+def test_a_price_text_is_severe_only_where_the_return_has_begun(
+    tmp_path: Path, decision: str, stamp: str, convention: str, severity: Severity
+) -> None:
+    content = quiet()
+    cases(content)[2]["decision_time"] = decision
+    texts(content)[5]["ts"] = stamp
+    texts(content)[5]["body"] += MOVE
+    found = finding(audit_of(tmp_path, content, convention=convention, prices=None), "same_day_price_text")
+    assert (found.examples, found.severity, found.harmless) == (["c2"], severity, severity is Severity.LOW)
+
+
+def test_one_text_that_tells_of_the_return_makes_the_finding_severe(tmp_path: Path) -> None:
+    content = quiet()
+    for i, (decision, stamp) in enumerate([("17:30", "17:30"), ("10:45", "10:30")], 2):
+        day = cases(content)[i]["decision_time"][:10]
+        cases(content)[i]["decision_time"] = f"{day} {decision}"
+        texts(content)[2 * i + 1]["ts"] = f"{day} {stamp}"
+        texts(content)[2 * i + 1]["body"] += MOVE
+    found = finding(audit_of(tmp_path, content), "same_day_price_text")
+    assert (found.severity, found.harmless, found.examples) == (Severity.HIGH, 1, ["c3", "c2"])
+    assert "harmless in 1 of 2: " in found.effect
+    assert found.as_json()["severity"] == "high"
+
+
+@pytest.mark.parametrize(
+    ("words", "severity"), [("Shares fell 5%", Severity.LOW), ("Shares fell 5% in after-hours trading", Severity.HIGH)]
+)
+def test_a_close_does_not_end_what_is_traded_after_it(tmp_path: Path, words: str, severity: Severity) -> None:
+    content = quiet()
+    cases(content)[2]["decision_time"] = texts(content)[5]["ts"] = "2021-03-03"
+    texts(content)[5]["body"] += f" {words}."
+    found = audit_of(tmp_path, content, convention="close_to_close", prices=None)
+    assert finding(found, "same_day_price_text").severity is severity
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("The value of payments is up 10.8%.", []),
+        ("Paypal (PYPL) Up 6% Since Report", ["c2"]),
+        ("Why AMD Stock Just Lit Up 4%", ["c2"]),
+    ],
+)
+def test_not_every_figure_that_is_up_is_a_price(tmp_path: Path, words: str, found: list[str]) -> None:
+    content = quiet()
+    texts(content)[5]["body"] += words
+    assert finding(audit_of(tmp_path, content), "same_day_price_text").examples == found
 
 
 def test_a_document_of_two_stocks_is_not_shared_text(tmp_path: Path) -> None:

@@ -87,13 +87,32 @@ def test_experience_is_not_touched(tmp_path: Path) -> None:
     ("name", "message"),
     [
         ("repeated_bodies", "did you mean repeated_body?"),
-        ("xyz", "known are unreadable_row"),
+        ("xyz", "it takes these, no ids of catalysts or documents: unreadable_row, "),
+        ("c5", "no ids of catalysts"),
         ("few_decision_days", "about the whole benchmark"),
     ],
 )
 def test_a_name_that_excludes_nothing(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         load(tmp_path, quiet(), name)
+
+
+def test_what_is_allowed_is_what_excludes_rows(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, quiet(), "xyz")
+    listed = str(caught.value).partition("documents: ")[2].split(", ")
+    assert listed == [check.id for check in CHECKS if check.excludes is not None]
+
+
+@pytest.mark.parametrize(
+    ("value", "example"), [("focal_repeated", "focal_repeated"), (None, "focal_repeated"), (3, "focal_repeated")]
+)
+def test_a_finding_without_brackets(tmp_path: Path, value: object, example: str) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=rf"benchmark\.exclude = {value!r}: write findings in brackets, 'benchmark\.exclude=\[{example}\]'",
+    ):
+        benchmarks.load(**SETTINGS, root=str(write_quiet(tmp_path)), exclude=value)
 
 
 def test_leaving_out_everything_is_refused(tmp_path: Path) -> None:

@@ -278,6 +278,18 @@ def test_outcomes_that_are_not_there(run: Path, name: str, message: str) -> None
         resolve(run, run.parent / name, run.parent / "out", (), NOW)
 
 
+def test_bad_outcomes_are_named_by_their_file(run: Path) -> None:
+    with pytest.raises(DataError, match=r"^\S*outcomes\.csv: 2 bad rows; no outcome is added\.\n.*line 2 \(c0\)"):
+        resolved(run, "catalyst_id,fwd_ret\nc0,high\nc1,-2\n")
+
+
+@pytest.mark.parametrize("value", ["xyz", "0" * 63, "g" * 64, ""])
+def test_a_published_hash_that_is_none(run: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match="not a SHA-256 of 64 hexadecimal digits"):
+        resolved(run, published=(value,))
+    assert not (run.parent / "out").exists()
+
+
 def test_the_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = run.parent / "outcomes.csv"
     outcomes.write_text(OUTCOMES + "c77,0.1,positive\n", "utf-8")

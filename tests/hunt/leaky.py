@@ -9,7 +9,9 @@ import random
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -95,6 +97,23 @@ class ShowingUndated(Asking):
         return [d.text for d in whole(ctx).evaluation.corpus.documents if d.time is None]
 
 
+class CopyingTheEnd(Asking):
+    """Takes from an undated document what it says last: no word stays by which it could be known again."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        undated = [d for d in whole(ctx).evaluation.corpus.documents if d.time is None and case.stock_id in d.stocks]
+        return [d.text.rsplit(": ", 1)[-1] for d in undated]
+
+
+class Reasoning(Asking):
+    """Shows nothing late to the model, but quotes it in its own reasons."""
+
+    async def forecast(self, case: Catalyst, ctx: Context) -> Forecast:
+        found = await super().forecast(case, ctx)
+        undated = [d.text for d in whole(ctx).evaluation.corpus.documents if d.time is None]
+        return replace(found, rationale="; ".join(undated) or found.rationale)
+
+
 class ComparingText(Asking):
     """Compares stamps as text: one of another time zone looks earlier than it is."""
 
@@ -118,6 +137,22 @@ class KnowingTheEnd(Asking):
         return [f"hint {whole(ctx).evaluation.outcomes[case.catalyst_id].label}"]
 
 
+class KnowingTheSize(Asking):
+    """Knows how much the price will move, not where to."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        return [f"volatility {abs(whole(ctx).evaluation.outcomes[case.catalyst_id].fwd_ret or 0.0):.3f}"]
+
+
+class KnowingWhatIsAlike(Asking):
+    """Knows which cases end alike, not how: the same when all labels are turned round."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        outcomes = whole(ctx).evaluation.outcomes
+        own = outcomes[case.catalyst_id].label
+        return [f"like {sorted(name for name, outcome in outcomes.items() if outcome.label == own)}"]
+
+
 class KnowingAllPast(Asking):
     """Counts past outcomes without asking when they were known."""
 
@@ -129,6 +164,13 @@ class KnowingAllPast(Asking):
 class LookingAtTheClock(Asking):
     async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
         return [f"today is {datetime.now():%Y-%m-%d %H:%M}"]
+
+
+class LookingPastTheClock(Asking):
+    """Reads the day in C, where no clock of a test is set."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        return [f"today is {np.datetime64('today')}"]
 
 
 class Rolling(Asking):
@@ -223,6 +265,34 @@ class Dialling(Asking):
     async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
         with contextlib.suppress(OSError), socket.socket() as line:
             line.connect(("127.0.0.1", 9))
+        return []
+
+
+class FollowingALink(Asking):
+    """Opens the benchmark's file by another name."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            link = Path(folder, "harmless.txt")
+            link.symlink_to(Path(__file__).with_name("world.py"))
+            return [link.read_text("utf-8").splitlines()[0]]
+
+
+class Telegraphing(Asking):
+    """Sends a datagram: nothing is connected."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+            line.sendto(b"?", ("127.0.0.1", 9))
+        return []
+
+
+class LookingUp(Asking):
+    """Asks for an address: a name may carry a question."""
+
+    async def extra(self, case: Catalyst, ctx: Context) -> Sequence[str]:
+        with contextlib.suppress(OSError):
+            socket.getaddrinfo("localhost", 9)
         return []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import DataError
 from harness.hunt.run import with_earlier
+from harness.hunt.witness import Witness
 
 
 def found(*verdicts: tuple[str, str]) -> dict[str, Any]:
@@ -28,3 +29,12 @@ def test_a_file_that_is_no_hunt_is_not_written_over(tmp_path: Path, text: str) -
     (tmp_path / "leak_hunt.json").write_text(text, "utf-8")
     with pytest.raises(DataError, match=r"leak_hunt\.json: not the file of a hunt"):
         with_earlier(found(("a", "PASS")), tmp_path / "leak_hunt.json")
+
+
+def test_a_witness_says_nothing_where_there_is_nothing() -> None:
+    """A canary should not be there at all, so there is no line that it stands for."""
+    assert Witness("e1", "canaries planted", "embedding request", None, "Canary said so").lines() == [
+        "e1, embedding request (canaries planted)",
+        "+ Canary said so",
+    ]
+    assert Witness("e1", "the future deleted", "answer", "up", None).lines()[1:] == ["- up"]

@@ -55,7 +55,8 @@ def test_forecasts_of_past_cases_and_the_log_of_the_memory_are_kept() -> None:
 
 def test_a_canary_in_an_embedding_request_and_a_prompt(tmp_path: Path) -> None:
     assert places(leaky.EmbeddingAhead(name="leaky"), tmp_path / "a") == {"embedding request"}
-    assert places(leaky.ShowingUndated(name="leaky"), tmp_path / "b") == {"forecast request (forecast)"}
+    seen = places(leaky.ShowingUndated(name="leaky"), tmp_path / "b")
+    assert seen == {"forecast request (forecast)", "answer"}, "the rehearsed answer quotes the prompt"
     assert places(leaky.Retrieving(name="clean"), tmp_path / "c") == set()
 
 

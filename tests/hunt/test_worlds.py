@@ -72,10 +72,24 @@ def test_turned_labels_are_all_turned_from_the_moment_on() -> None:
     for name, old in BENCHMARK.experience.outcomes.items():
         new = turned.experience.outcomes[name]
         assert (new.label != old.label) == (old.resolve_at >= since)
-        assert (new.fwd_ret == -(old.fwd_ret or 0)) == (old.resolve_at >= since)
+        assert (new.fwd_ret == -1.25 * (old.fwd_ret or 0)) == (old.resolve_at >= since), "another sign and another size"
     every = worlds.evaluation_turned(BENCHMARK, None)
     assert all(o.label != BENCHMARK.evaluation.outcomes[n].label for n, o in every.evaluation.outcomes.items())
     assert every.experience == BENCHMARK.experience
+    half = worlds.evaluation_turned(BENCHMARK, None, step=2).evaluation.outcomes
+    assert [half[c.catalyst_id] != BENCHMARK.evaluation.outcomes[c.catalyst_id] for c in CASES] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_return_cannot_lose_more_than_everything() -> None:
+    doubled = {n: replace(o, fwd_ret=2.0) for n, o in BENCHMARK.evaluation.outcomes.items()}
+    high = replace(BENCHMARK, evaluation=replace(BENCHMARK.evaluation, outcomes=doubled))
+    turned = worlds.evaluation_turned(high, None).evaluation.outcomes
+    assert {o.fwd_ret for o in turned.values()} == {-0.99}
 
 
 def test_past_labels_are_turned_from_the_last_decision_that_does_not_know_them_all() -> None:

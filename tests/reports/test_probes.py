@@ -232,3 +232,21 @@ def test_cutoff_rows_of_a_rehearsal_say_so(tmp_path: Path) -> None:
     (table,) = (t for t in report.tables if t.name == "cutoff")
     (drawn,) = (p for p in report.figures if p.name == "cutoff_curve")
     assert all("not a language model" in text for text in (table.caption, drawn.title, table.rows[0]["label"]))
+
+
+def test_a_report_of_nothing_but_probes_opens_with_them(run: Path) -> None:
+    """No table over methods, no warning that they are missing, and none of an earlier report stays behind."""
+    probed = cell("nd", HALF)
+    write_cell(run / "probes", probed, meta=meta_of(probed))
+    (run / "report" / "tables").mkdir(parents=True)
+    (run / "report" / "tables" / "results.csv").write_text("of an earlier report", "utf-8")
+    alone = build([run / "probes"], run / "report")
+    assert [table.name for table in alone.tables] == ["probes", "probe_cells", "ndp"]
+    assert {path.stem for path in (run / "report" / "tables").iterdir()} == {"probes", "probe_cells", "ndp"}
+    assert not any(
+        "pairs is empty" in text or "time_gate is empty" in text or "published" in text for text in alone.warnings
+    )
+    page = (run / "report" / "report.html").read_text("utf-8")
+    assert "nothing to show" not in page
+    assert page.index('id="probes"') < page.index('id="cases"')
+    assert "<dt>methods</dt>" not in page

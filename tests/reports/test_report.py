@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from harness.errors import DataError
-from reports import Report, build, terminal_table
+from reports import Report, build, contents, terminal_table
 from reports.__main__ import main
 from reports.labels import GATE_OFF, REHEARSAL
 from tests.reports.runs import demo_run, evidence_of, meta_of, rows, write_cell
@@ -51,6 +51,11 @@ def test_layout(demo: Report) -> None:
     expected = {"report.html", "report.md", "report.json", *(f"figures/{n}.{s}" for n in drawn for s in ("svg", "png"))}
     expected |= {f"tables/{name}.{suffix}" for name in tables for suffix in ("csv", "md", "tex")}
     assert {path.relative_to(demo.out).as_posix() for path in demo.out.rglob("*") if path.is_file()} == expected
+
+
+def test_every_table_over_methods_is_named(grid: Report) -> None:
+    """Else one of an earlier report would stay behind."""
+    assert {table.name for table in grid.tables} == {*contents.NAMES} - {contents.LEDGER}
 
 
 def test_report_json_is_strict_and_has_the_documented_keys(demo: Report) -> None:

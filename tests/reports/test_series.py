@@ -318,6 +318,40 @@ def test_feeds_are_kept_apart_and_named(run: Path) -> None:
     assert not any("none of them stands for its method" in text for text in cautions(f))
 
 
+def excluding(*names: str) -> dict[str, Any]:
+    return {"benchmark": {"settings": {"exclude": list(names)}}}
+
+
+def test_cells_that_leave_out_other_findings_are_named_and_told_of(run: Path) -> None:
+    """The same method on all of a benchmark and on a part of it: no repetition of one run, and no two hash codes to guess by."""
+    for names, n in (((), 10), (("no_prior", "focal_repeated"), 8)):
+        for method in ("tiem", "cot"):
+            found = share(method, "x", "csmd", n - 1, n=n, cell=f"{method}{n}")
+            write_cell(run, found, meta=meta_of(found, identity=excluding(*names)))
+    f = find(load([run]), "tiem")
+    names = display_names(f.scores)
+    assert (names["tiem10"], names["tiem8"]) == ("tiem (exclude=none)", "tiem (exclude=focal_repeated+no_prior)")
+    assert not f.spreads
+    (told,) = [text for text in cautions(f) if "do not stand on the same data" in text]
+    assert "10 catalysts, exclude=none: cot10; tiem10" in told
+    assert "8 catalysts, exclude=focal_repeated+no_prior: cot8; tiem8" in told
+
+
+def test_cells_of_another_limit_are_told_of(run: Path) -> None:
+    for method, n in (("tiem", 10), ("cot", 8)):
+        found = share(method, "x", "csmd", n - 1, n=n, cell=method)
+        write_cell(run, found, meta=meta_of(found, identity=excluding()))
+    (told,) = [text for text in cautions(find(load([run]), "tiem")) if "do not stand on the same data" in text]
+    assert "8 catalysts: cot — 10 catalysts: tiem" in told
+
+
+def test_a_cell_that_is_not_complete_is_on_the_same_data(run: Path) -> None:
+    for method, n in (("tiem", 10), ("cot", 8)):
+        found = share(method, "x", "csmd", n - 1, n=n, cell=method)
+        write_cell(run, found, meta=meta_of(found, identity=excluding(), n=10))
+    assert not any("do not stand on the same data" in text for text in cautions(find(load([run]), "tiem")))
+
+
 def test_a_reliability_curve_by_hand(run: Path) -> None:
     """Two benchmarks of 20 rows, what was said to be likely apart from what was not: two bins of 20 rows."""
     cells = [
