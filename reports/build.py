@@ -133,7 +133,7 @@ def obsolete(report: Report) -> list[str]:
     return [
         *(
             f"tables/{name}.{suffix}"
-            for name in (contents.LEDGER, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES)
+            for name in (*contents.NAMES, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES)
             if name not in tables
             for suffix in ("csv", "md", "tex")
         ),
@@ -152,21 +152,8 @@ def _write(report: Report, viewer: Viewer, reproducibility: list[dict[str, Any]]
     for table in report.tables:
         for suffix, text in (("csv", table.to_csv()), ("md", table.to_markdown()), ("tex", table.to_latex())):
             _text(report.out / "tables" / f"{table.name}.{suffix}", text)
-<<<<<<< HEAD
     for name in obsolete(report):
         (report.out / name).unlink(missing_ok=True)
-=======
-    written = {table.name for table in report.tables}
-    for name in (*contents.NAMES, *probe_tables.NAMES, *data_audit.NAMES, *hunt.NAMES):
-        if name not in written:
-            for suffix in ("csv", "md", "tex"):
-                (report.out / "tables" / f"{name}.{suffix}").unlink(missing_ok=True)
-    drawn = {picture.name for picture in report.figures}
-    for name in (*figures.NAMES, *probe_figures.NAMES):  # none of an earlier report may stay behind
-        if name not in drawn:
-            for suffix in ("svg", "png"):
-                (report.out / "figures" / f"{name}.{suffix}").unlink(missing_ok=True)
->>>>>>> trust
     for picture in report.figures:
         (report.out / "figures" / f"{picture.name}.svg").write_bytes(picture.svg)
         (report.out / "figures" / f"{picture.name}.png").write_bytes(picture.png)

@@ -14,10 +14,6 @@ from reports.scores import Score
 
 def cautions(f: Findings) -> tuple[str, ...]:
     """Sentences for the reader; one that is true of several cells is said once and names them."""
-<<<<<<< HEAD
-    found = [*f.loaded.warnings, *_missing_files(f.loaded), *_about_cells(f.scores), *_about_pairs(f.pairs)]
-    found += _unpaired(f) if f.pairs else [_no_pairs(f.scores, f.reference)]
-=======
     found = [
         *f.loaded.warnings,
         *_missing_files(f.loaded),
@@ -25,9 +21,10 @@ def cautions(f: Findings) -> tuple[str, ...]:
         *_about_cells(f.scores),
         *_about_pairs(f.pairs),
     ]
-    if f.scores and not f.pairs:
+    if f.pairs:
+        found += _unpaired(f)
+    elif f.scores:
         found.append(_no_pairs(f.scores, f.reference))
->>>>>>> trust
     found += [
         f"{t.method}: {t.late} late records of kind {t.kind} entered prompts under the strict gate; its figures cannot be trusted."
         for t in f.tallies
