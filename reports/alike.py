@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from reports.load import Cell
 
-_ASPECTS = ("memory", "embedder", "feed", "context")
+_ASPECTS = ("memory", "embedder", "feed", "context", "exclude")
 
 
 def conflicts(a: Cell, b: Cell) -> tuple[str, ...]:
-    """Of memory, embedder, feed and context those that both cells have and that differ, each as ``memory (online, frozen)``.
+    """Of memory, embedder, feed, context and exclude those that both cells have and that differ, each as ``memory (online, frozen)``.
 
     What a cell does not state conflicts with nothing, and neither does the memory setting of a method that has no memory.
     """

@@ -23,7 +23,9 @@ def found(run: Path, *cells: str) -> Findings:
         columns: dict[str, Any] = {key: said.get(key) for key in ("memory", "embedder")}
         of_cell = rows(method, n=30, cell=text.replace(" ", "_"), **columns)
         sha = {"memory_log_sha256": None if text.endswith("no memory") else "ab"}
-        identity = {key: said.get(key) for key in ("feed", "context")}
+        identity: dict[str, Any] = {key: said.get(key) for key in ("feed", "context")}
+        left_out = said.get("exclude", "none")
+        identity["benchmark"] = {"settings": {"exclude": [] if left_out == "none" else [left_out]}}
         write_cell(run, of_cell, meta=meta_of(of_cell, identity=identity, **sha))
     return find(load([run]), "tiem")
 
@@ -39,6 +41,7 @@ def named(f: Findings) -> set[tuple[str, str]]:
         ("embedder", "hashing", "openai"),
         ("feed", "docs", "docs+cases"),
         ("context", "matched", "native"),
+        ("exclude", "none", "focal_repeated"),
     ],
 )
 def test_two_settings_of_two_methods_are_two_pairs_not_four(run: Path, aspect: str, one: str, other: str) -> None:
