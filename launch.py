@@ -63,9 +63,9 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
 
     with tempfile.TemporaryDirectory() as scratch:  # Hydra insists on a directory of its own; results never go there
         outputs = [f"hydra.run.dir='{scratch}'", f"hydra.sweep.dir='{scratch}'", "hydra.output_subdir=null"]
-        first = next((i for i, a in enumerate(arguments) if "=" in a and not a.startswith("-")), 0)
-        # argparse wants overrides side by side
-        sys.argv = [sys.argv[0], *arguments[:first], *outputs, *arguments[first:]]
+        overrides = [a for a in arguments if a.startswith("~") or ("=" in a and not a.startswith("-"))]
+        options = [a for a in arguments if a not in overrides]
+        sys.argv = [sys.argv[0], *options, *outputs, *overrides]  # argparse wants overrides side by side
         try:
             collect()
         except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:  # what Hydra raises

@@ -80,6 +80,16 @@ def test_bad_usage(
     assert list(tmp_path.iterdir()) == [], "something was written"
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_options_may_stand_anywhere_among_overrides(place: int) -> None:
+    import launch
+
+    arguments = ["method=cot,zero_shot", "run.limit=3"]
+    arguments.insert(place, "-m")
+    methods = [cell.raw["method"]["name"] for cell in launch.compose(arguments)]
+    assert methods == ["cot", "zero_shot"]
+
+
 def test_bad_data_stops_before_any_call_and_writes_nothing_over(
     run_here: Callable[..., Ran], tmp_path: Path, no_session: None
 ) -> None:
