@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +31,10 @@ from harness.remote import unwrapped
 from harness.replies import store_of
 
 K = TypeVar("K")
-AT_HAND_BYTES = 192 << 20
-"""Of vectors that a process keeps: more are fetched again from the service, which has them on disk."""
+AT_HAND_BYTES = 256 << 20
+"""Of vectors that a process keeps, with their texts: more are fetched again from the service, which has them on disk."""
+_OBJECT_BYTES = 300
+"""Of an array and its place in a dictionary, beside its numbers."""
 BATCH = 256
 """Texts encoded between two writes to disk: what a kill can lose."""
 
@@ -161,6 +164,7 @@ class VectorsAtHand:
         self._most_bytes = most_bytes
         self._rows: dict[str, Vectors] = {}
         """The one that was used last stands last."""
+        self._bytes = 0
         self._on_the_way = OnTheWay(self._keep)
 
     async def __call__(self, texts: Sequence[str]) -> tuple[Vectors, list[Call]]:
@@ -176,16 +180,30 @@ class VectorsAtHand:
 
     def _use(self, rows: Mapping[str, Vectors]) -> None:
         for text, row in rows.items():
-            self._rows.pop(text, None)
-            self._rows[text] = row
-        each = next((row.nbytes for row in rows.values()), 0)
-        while len(self._rows) * each > self._most_bytes:
-            del self._rows[next(iter(self._rows))]
+            self._put(text, row)
+        while self._bytes > self._most_bytes:
+            self._drop(next(iter(self._rows)))
+
+    def _put(self, text: str, row: Vectors) -> None:
+        self._drop(text)
+        self._rows[text] = row
+        self._bytes += bytes_held(text, row)
+
+    def _drop(self, text: str) -> None:
+        row = self._rows.pop(text, None)
+        if row is not None:
+            self._bytes -= bytes_held(text, row)
 
     async def _keep(self, texts: list[str]) -> list[Call]:
         vectors, calls = await self._fetch(texts)
-        self._rows |= {text: row.copy() for text, row in zip(texts, vectors, strict=True)}  # a view would hold them all
+        for text, row in zip(texts, vectors, strict=True):
+            self._put(text, row.copy())  # a view would hold them all
         return calls
+
+
+def bytes_held(text: str, row: Vectors) -> int:
+    """What a vector at hand takes: a long text takes more than the numbers of a short vector."""
+    return sys.getsizeof(text) + row.nbytes + _OBJECT_BYTES
 
 
 class EmbedderActor:

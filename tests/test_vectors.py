@@ -15,7 +15,7 @@ from harness.embed import HashingEmbedder
 from harness.gateway.result import EmbeddingFailed
 from harness.method import Vectors
 from harness.records import Call, Status
-from harness.vectors import VectorsAtHand, VectorService, VectorStore
+from harness.vectors import VectorsAtHand, VectorService, VectorStore, bytes_held
 
 
 class Source:
@@ -59,15 +59,29 @@ def test_no_more_are_kept_than_there_is_room_for_and_all_are_right(requests: lis
     async def ask() -> None:
         source = Source()
         source.go.set()
-        hand = VectorsAtHand(source, most_bytes=4 * room)
+        most = room * bytes_held("aaaa", np.zeros(1, np.float32))
+        hand = VectorsAtHand(source, most_bytes=most)
         for texts in requests:
             words = [text * (1 + ord(text) - ord("a")) for text in texts]
             rows, _ = await hand(words)
             assert rows.tolist() == [[float(len(word))] for word in words]
-            assert len(hand._rows) <= room
-        asked = len(source.asked)
+            assert sum(bytes_held(text, row) for text, row in hand._rows.items()) <= most
+        asked, row = len(source.asked), np.zeros(1, np.float32)
         await hand(words)
-        assert len(source.asked) == asked or len(set(words)) > room, "what was used last is at hand"
+        needed = sum(bytes_held(word, row) for word in set(words))
+        assert len(source.asked) == asked or needed > most, "what was used last is at hand"
+
+    asyncio.run(ask())
+
+
+def test_texts_count_among_what_is_kept() -> None:
+    async def ask() -> None:
+        source = Source()
+        source.go.set()
+        hand = VectorsAtHand(source, most_bytes=10_000)
+        await hand(["short"])
+        await hand(["long" * 5_000])
+        assert hand._rows == {}, "a text of 20,000 characters does not fit, whatever the size of its vector"
 
     asyncio.run(ask())
 
