@@ -140,7 +140,7 @@ def _unpaired(f: Findings) -> list[str]:
         and s.cell not in paired
         and (s.backbone, s.benchmark, s.gate, s.seed) in places
     ]
-    text = f"in no pair, as every partner has a cell of {f.reference} that is nearer to it in memory, embedder, feed or context"
+    text = f"in no pair, as every partner has a cell of {f.reference} that is nearer to it in memory, embedder, feed, context or exclude"
     return [_about(text, left, len(f.scores))] if left else []
 
 

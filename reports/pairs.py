@@ -83,7 +83,7 @@ class Pair:
 def pairs(cells: Sequence[Cell], reference: str = REFERENCE) -> list[Pair]:
     """Pair cells of ``reference`` with those of each other method of the same backbone, benchmark, gate and seed, like for like.
 
-    Of several cells of ``reference`` a partner is paired with the nearest in memory, embedder, feed and context; where all of them
+    Of several cells of ``reference`` a partner is paired with the nearest in memory, embedder, feed, context and exclude; where all of them
     conflict with it, with all, and the pair says what differs.
     """
     scored = {cell.cell: answers(cell) for cell in cells}

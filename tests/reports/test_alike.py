@@ -101,7 +101,7 @@ def test_a_method_without_memory_that_was_run_with_each_setting_is_not_crossed(r
 def test_a_reference_that_nobody_is_held_against_is_named(run: Path) -> None:
     f = found(run, "tiem memory=frozen", "tiem memory=online", "mem0 memory=frozen")
     assert [text for text in cautions(f) if "in no pair" in text] == [
-        "tiem_memory=online: in no pair, as every partner has a cell of tiem that is nearer to it in memory, embedder, feed or context."
+        "tiem_memory=online: in no pair, as every partner has a cell of tiem that is nearer to it in memory, embedder, feed, context or exclude."
     ]
 
 
