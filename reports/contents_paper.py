@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reports import published as paper
-from reports.columns import IDENTITY, SETTING, WHO, cell_row, hidden, series_rows
+from reports.alike import nearest
+from reports.columns import IDENTITY, SETTING, WHO, cell_row, hidden, series_names, series_rows
 from reports.findings import Findings
 from reports.gates import GateRow
 from reports.labels import display_names, label, titled
+from reports.pairs import Pair
 from reports.published import Comparison
 from reports.scores import Score
 from reports.series import Series
@@ -35,14 +37,15 @@ def main(f: Findings) -> Table:
     names = display_names(f.scores)
     rows = []
     for s in every:
-        row = {
-            "backbone": s.backbone, "method": names[s.cells[0]], "gate": s.setting.gate, "seed": s.setting.seed,
-            "memory": s.setting.memory, "embedder": s.setting.embedder, "feed": s.setting.feed, "context": s.setting.context, "label": label(s.scores),
+        row: dict[str, Any] = {
+            "backbone": s.backbone, "cells": s.cells, "gate": s.setting.gate, "seed": s.setting.seed,
+            "memory": s.setting.memory, "embedder": s.setting.embedder, "feed": s.setting.feed, "context": s.setting.context, "exclude": s.setting.exclude, "label": label(s.scores),
             "notes": tuple(dict.fromkeys(n for score in s.scores for n in score.notes if n != "MCC 0 by convention")),
         }  # fmt: skip
         for name, member in s.scored.items():
             row |= {f"{name}_{key}": getattr(member.score, key) for key, _, _ in _FIGURES}
         rows.append(row)
+    shown = [{**row, "method": name} for row, name in zip(rows, series_names(rows, names), strict=True)]
     return Table(
         "table1",
         titled(
@@ -59,9 +62,9 @@ def main(f: Findings) -> Table:
             Column("notes", "Notes"),
             *SETTING,
         ),
-        tuple(rows),
+        tuple(shown),
         "Best of a backbone in bold, second underlined; a difference that is marked is not one that is significant, see the pairs.",
-        group=("backbone", "gate", "seed"),
+        group=("backbone", "gate", "seed", "exclude"),
     )
 
 
@@ -79,7 +82,7 @@ def ablation(f: Findings) -> Table:
     ablated = [s for s in f.series if s.scored and _ablates(s)]
     kept = {(s.backbone, s.setting.gate, s.setting.seed) for s in ablated}
     names = display_names(f.scores)
-    against = {p.cell_b: p for p in f.pairs if p.a == _FULL}
+    against = _against_full(f)
     rows = []
     for s in f.series:
         if s in ablated or (s.method == _FULL and (s.backbone, s.setting.gate, s.setting.seed) in kept):
@@ -102,9 +105,21 @@ def ablation(f: Findings) -> Table:
             *IDENTITY,
         ),
         tuple(sorted(rows, key=lambda row: (row["benchmark"], row["backbone"], row["method"]))),
-        "Full − this: accuracy of the whole method minus that of the row, interval and p clustered by decision day, before correction.",
-        group=("benchmark", "backbone", "gate", "seed"),
+        "Full − this: accuracy of the whole method minus that of the row, interval and p clustered by decision day, before correction; "
+        "of several cells of TIEM the nearest in its settings counts, and where several are as near, see the pairs.",
+        group=("benchmark", "backbone", "gate", "seed", "exclude"),
     )
+
+
+def _against_full(f: Findings) -> dict[str, Pair]:
+    """By cell the pair with the cell of TIEM that is nearest to it; none where several are as near."""
+    cells = {cell.cell: cell for cell in f.loaded.cells}
+    of: dict[str, dict[str, Pair]] = {}
+    for pair in f.pairs:
+        if pair.a == _FULL:
+            of.setdefault(pair.cell_b, {})[pair.cell_a] = pair
+    chosen = {cell: nearest(cells[cell], [cells[name] for name in found]) for cell, found in of.items()}
+    return {cell: of[cell][near[0].cell] for cell, near in chosen.items() if len(near) == 1}
 
 
 def shifted(f: Findings, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -80,7 +80,9 @@ def tables(audits: Sequence[Row]) -> tuple[Table, ...]:
         key=lambda f: (f["benchmark"], f["split"], order.index(f["verdict"]), _SEVERITIES.index(f["severity"]), f["id"])
     )
     figures = [
-        {**which, "figure": name, "value": value} for which, audit in about for name, value in _flat(audit["stats"])
+        {**which, "figure": name, "value": value, "shown": _shown(value)}
+        for which, audit in about
+        for name, value in _flat(audit["stats"])
     ]
     where = (Column("benchmark", "Benchmark"), Column("split", "Split"))
     return (
@@ -107,7 +109,7 @@ def tables(audits: Sequence[Row]) -> tuple[Table, ...]:
         Table(
             "data_figures",
             "Figures of the data",
-            (*where, Column("figure", "Figure"), Column("value", "Value")),
+            (*where, Column("figure", "Figure"), Column("value", "Value", text="shown")),
             tuple(figures),
         ),
     )
@@ -165,12 +167,13 @@ def _settings(benchmark: str, cells: Sequence[Cell]) -> list[Row]:
     return [identity.get("benchmark") or {} for identity in identities]
 
 
-def _flat(stats: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+def _flat(stats: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     for name, value in stats.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield (
-                f"{prefix}{name}",
-                "not defined" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value),
-            )
+            yield f"{prefix}{name}", value
+
+
+def _shown(value: Any) -> str:
+    return "not defined" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,8 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
             here[cell.cell] = folder
             if cell.cell in found:
                 _same_or_refuse(found[cell.cell], (folder, cell))
-            found.setdefault(cell.cell, (folder, cell))
+                cell = _together(found[cell.cell][1], cell)
+            found[cell.cell] = (folder, cell)
     if not found:
         raise DataError(
             f"No cell with forecasts in {', '.join(map(str, runs))}. Give run directories that hold cells/*/forecasts.parquet."
@@ -255,6 +256,16 @@ def _read_evidence(path: Path) -> Columns | None:
 
 def _read_calls(path: Path) -> Columns | None:
     return read_parquet(path, CALL_SCHEMA, CALLS) if path.exists() else None
+
+
+def _together(one: Cell, other: Cell) -> Cell:
+    """One cell that two runs hold, with the files of either: which of them lacks one does not matter."""
+    first, second = (one, other) if one.meta is not None else (other, one)
+    return replace(
+        first,
+        evidence=second.evidence if first.evidence is None else first.evidence,
+        calls=second.calls if first.calls is None else first.calls,
+    )
 
 
 def _same_or_refuse(old: tuple[Path, Cell], new: tuple[Path, Cell]) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -29,6 +29,7 @@ _AT_ONCE = 16
 _GCS_RETRIES = "retry_limit_seconds"
 _GCS_SECONDS = 60
 """Google's client would try for a quarter of an hour, also without credentials."""
+_OF_ADDRESSES = "%:/?#[]@!$&'()*+,;="
 _FAILURES = (pa.ArrowException, OSError, ImportError)
 
 
@@ -183,9 +184,14 @@ def bounded(address: str) -> str:
     return f"{address}{'&' if '?' in address else '?'}{_GCS_RETRIES}={_GCS_SECONDS}"
 
 
+def encoded(address: str) -> str:
+    """``address`` with the spaces and the letters of other scripts encoded that pyarrow refuses; what is encoded already stays."""
+    return quote(address, safe=_OF_ADDRESSES)
+
+
 def _opened(address: str) -> tuple[Any, str]:
     with _told(name_of(address), "cannot be opened", hide=address):
-        found: tuple[Any, str] = fs.FileSystem.from_uri(bounded(address))
+        found: tuple[Any, str] = fs.FileSystem.from_uri(encoded(bounded(address)))
         return found
 
 
@@ -196,7 +202,9 @@ def _told(name: str, what: str = "cannot be read", hide: str = "") -> Iterator[N
         yield
     except _FAILURES as error:
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        why = why.replace(bounded(hide), name).replace(hide, name) if hide else why
+        if hide:
+            for secret in (encoded(bounded(hide)), bounded(hide), encoded(hide), hide):
+                why = why.replace(secret, name)
         raise DataError(
             f"{name}: {what} ({why}). Check the address (s3://, gs://, abfs://, hdfs:// and file:// are known, or a path), and that the "
             "credentials in the environment give access."

@@ -13,7 +13,7 @@ from reports.scores import Score
 
 @dataclass(frozen=True)
 class Setting:
-    """What keeps figures apart that share a method and a backbone."""
+    """What keeps figures apart that share a method and a backbone; ``exclude`` only where a method was run with several."""
 
     gate: str | None
     seed: int | None
@@ -21,6 +21,7 @@ class Setting:
     embedder: str | None
     feed: str | None
     context: str | None
+    exclude: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Series:
 
     @property
     def first(self) -> Cell:
-        """One of its cells: all have the same settings."""
+        """One of its cells: all have the same settings, but perhaps for ``exclude``."""
         return next(iter(self.members.values())).cell
 
     @property
@@ -63,14 +64,14 @@ class Series:
 def series(members: Iterable[Member]) -> tuple[list[Series], list[str]]:
     """Series sorted by backbone, setting and method, and warnings.
 
-    Two cells on one benchmark that agree in all of this differ in something that the columns do not show; neither can stand for
+    A benchmark has its own findings to leave out, so ``exclude`` keeps nothing apart unless a method was run with several on one
+    benchmark; then it does throughout, so that like stands beside like with every backbone. Two cells on one benchmark that agree in all of this differ in something that the columns do not show; neither can stand for
     its method, so both are left out, with a warning.
     """
-    groups: dict[tuple[str, Setting, str], dict[str, list[Member]]] = {}
-    for member in members:
-        c = member.cell
-        key = (c.backbone, Setting(c.gate, c.seed, c.memory, c.embedder, c.feed, c.context), c.method)
-        groups.setdefault(key, {}).setdefault(c.benchmark, []).append(member)
+    members = list(members)
+    groups = _grouped(members, apart=False)
+    if any(len({m.cell.exclude for m in alike}) > 1 for here in groups.values() for alike in here.values()):
+        groups = _grouped(members, apart=True)
     found, warnings = [], []
     for backbone, setting, method in sorted(groups, key=str):
         alone = {}
@@ -80,12 +81,22 @@ def series(members: Iterable[Member]) -> tuple[list[Series], list[str]]:
             else:
                 names = ", ".join(member.cell.cell for member in alike)
                 warnings.append(
-                    f"{names}: same method, backbone, benchmark, gate, seed, memory, embedder, feed and context, so none of them stands for its method "
+                    f"{names}: same method, backbone, benchmark, gate, seed, memory, embedder, feed, context and exclude, so none of them stands for its method "
                     "in shift, tokens, consistency and Table 1. Give the runs to compare one at a time."
                 )
         if alone:
             found.append(Series(method, backbone, setting, alone))
     return found, warnings
+
+
+def _grouped(members: Sequence[Member], *, apart: bool) -> dict[tuple[str, Setting, str], dict[str, list[Member]]]:
+    """By (backbone, setting, method) and benchmark; ``apart`` tells whether ``exclude`` is part of the setting."""
+    groups: dict[tuple[str, Setting, str], dict[str, list[Member]]] = {}
+    for member in members:
+        c = member.cell
+        setting = Setting(c.gate, c.seed, c.memory, c.embedder, c.feed, c.context, c.exclude if apart else None)
+        groups.setdefault((c.backbone, setting, c.method), {}).setdefault(c.benchmark, []).append(member)
+    return groups
 
 
 def counterpart(one: Series, method: str, every: Sequence[Series]) -> Series | None:

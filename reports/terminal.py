@@ -23,10 +23,12 @@ def terminal_table(report: Report, console: Console | None = None, page: str | N
     """
     out = console or Console()
     by_name = {table.name: table for table in report.tables}
-    if by_name["results"].rows or "probes" not in by_name:
+    if "results" in by_name:
         _print(out, by_name["results"], COLUMNS, "acc")
-    if "probes" in by_name:
+    if "probes" in by_name and by_name["probes"].rows:
         _print(out, by_name["probes"], OF_PROBES, "value")
+    elif "probe_cells" in by_name:  # no test is possible
+        _print(out, by_name["probe_cells"], COLUMNS, "acc")
     if report.warnings:
         out.print(Text(f"{len(report.warnings)} warnings in the report."), soft_wrap=True)
     out.print(Text(f"Report: {page or report.out / 'report.html'}"), soft_wrap=True)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reports import contents_paper
 from reports.cautions import cautions
+from reports.data import as_json
 from reports.findings import Findings, find
 from reports.load import load
 from reports.series import counterpart
@@ -127,3 +130,56 @@ def test_one_series_is_held_against_the_nearest_of_another_method(run: Path) -> 
     alone = counterpart(of["zero_shot_embedder=a"], "cot", f.series)
     assert alone is not None
     assert alone.first.cell == "cot"
+
+
+def test_the_ablation_stands_beside_the_nearest_of_several_whole_methods(run: Path) -> None:
+    """A part left out that has no memory is in two pairs; the table shows that of its own settings, not the last one."""
+    f = found(
+        run, "tiem memory=frozen", "tiem memory=online", "tiem_wo_csm memory=frozen no memory", "tiem_wo_eeh memory=online",
+        "tiem_wo_hefr",
+    )  # fmt: skip
+    # answers of one method are alike, so pairs are told apart by what they are made to say
+    told = replace(f, pairs=tuple(replace(p, diff=0.1 if "frozen" in p.cell_a else 0.2) for p in f.pairs))
+    assert len({p.cell_a for p in f.pairs if p.b == "tiem_wo_csm"}) == 2
+    shown = {row["cell"].split("_memory")[0]: row.get("diff") for row in contents_paper.ablation(told).rows}
+    assert (shown["tiem_wo_csm"], shown["tiem_wo_eeh"]) == (0.1, 0.2)
+    assert shown["tiem_wo_hefr"] is None, "two are as near"
+
+
+def test_a_method_run_with_and_without_an_exclude_is_two_series_each_with_its_own_backbone(run: Path) -> None:
+    cells = (
+        "tiem exclude=none",
+        "tiem exclude=focal_repeated",
+        "zero_shot exclude=none",
+        "zero_shot exclude=focal_repeated",
+    )
+    f = found(run, *cells)
+    assert {(s.method, s.setting.exclude) for s in f.series} == {
+        (method, exclude) for method in ("tiem", "zero_shot") for exclude in ("none", "focal_repeated")
+    }
+    assert len(f.tokens) == 4
+    assert not any("none of them stands for its method" in text for text in f.warnings)
+    for s in f.series:
+        other = counterpart(s, "zero_shot", f.series)
+        assert other is not None
+        assert other.setting.exclude == s.setting.exclude
+
+
+def test_an_exclude_of_each_benchmark_keeps_nothing_apart(run: Path) -> None:
+    """What is left out is a matter of the benchmark, as long as a method was run with one choice on each."""
+    for benchmark, names in (("astock", []), ("finpure", ["focal_repeated"])):
+        some = rows("tiem", benchmark=benchmark, n=20)
+        write_cell(run, some, meta=meta_of(some, identity={"benchmark": {"settings": {"exclude": names}}}))
+    f = find(load([run]), "tiem")
+    assert [len(s.members) for s in f.series] == [2]
+    assert f.shifts[0].acc_ref is not None
+
+
+def test_series_of_one_name_are_told_apart_in_table_1_and_the_figures(run: Path) -> None:
+    """On each benchmark there is one cell of the method, so cells need no addition; in a table over benchmarks the rows do."""
+    for benchmark, seed in (("astock", 1), ("edt", 2)):
+        write_cell(run, [row | {"seed": seed} for row in rows("tiem", benchmark=benchmark, n=20)])
+    f = find(load([run]), "tiem")
+    assert [row["method"] for row in contents_paper.main(f).rows] == ["tiem (seed=1)", "tiem (seed=2)"]
+    shown = contents_paper.efficiency(f, as_json(f, "", ())["tokens"]).rows
+    assert [row["method"] for row in shown] == ["tiem (seed=1)", "tiem (seed=2)"]

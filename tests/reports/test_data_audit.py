@@ -46,8 +46,15 @@ def test_what_failed_and_is_severe_comes_first(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert findings.rows[0]["examples"] == "c0; c1; c2; c3; c4"
     assert [(row["figure"], row["value"]) for row in figures.rows] == [
-        ("days", "11"), ("labels.icc", "0.25"), ("labels.design_effect", "not defined"),
+        ("days", 11), ("labels.icc", 0.25), ("labels.design_effect", None),
     ]  # fmt: skip
+    assert [row[-1].text for row in figures.shown()] == ["11", "0.25", "not defined"]
+
+
+def test_figures_are_whole_in_the_csv_and_rounded_where_people_read(tmp_path: Path) -> None:
+    _, figures = data_audit.tables(data_audit.read([written(tmp_path / "a.json", stats={"icc": 0.123456789})]))
+    assert figures.to_csv().splitlines()[1].endswith("icc,0.123456789")
+    assert "| 0.1235 |" in figures.to_markdown()
 
 
 def cells_on(directory: Path, benchmark: str = "csmd", **about: Any) -> tuple[Cell, ...]:

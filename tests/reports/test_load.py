@@ -289,3 +289,15 @@ def test_cells_of_the_manifest_without_a_row_are_named(run: Path) -> None:
     loaded = load([run])
     assert loaded.unbegun == ("missing",)
     assert any("missing" in warning and "no row yet" in warning for warning in loaded.warnings)
+
+
+def test_a_cell_of_two_runs_has_the_files_of_either_in_any_order(run: Path, tmp_path: Path) -> None:
+    """One copy of a run without cell.json and evidence takes nothing from the other."""
+    some = rows(n=4)
+    write_cell(run, some)
+    write_cell(tmp_path / "whole", some, meta=meta_of(some, n=9), evidence=evidence_of(some))
+    for runs in ([run, tmp_path / "whole"], [tmp_path / "whole", run], [run, tmp_path / "whole", run]):
+        (cell,) = load(runs).cells
+        assert cell.meta is not None
+        assert cell.meta["n"] == 9
+        assert cell.evidence is not None

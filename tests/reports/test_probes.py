@@ -13,6 +13,7 @@ from scipy import stats
 
 from harness.errors import DataError
 from reports import cutoff, probe_tables, probes
+from reports.__main__ import main
 from reports.answers import answers
 from reports.build import build
 from reports.load import load
@@ -250,3 +251,14 @@ def test_a_report_of_nothing_but_probes_opens_with_them(run: Path) -> None:
     assert "nothing to show" not in page
     assert page.index('id="probes"') < page.index('id="cases"')
     assert "<dt>methods</dt>" not in page
+
+
+@pytest.mark.parametrize("name", ["nd", "unheard_of"])
+def test_a_run_of_nothing_but_probes_is_printed(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Also where no test is possible: then the probes' accuracies stand there."""
+    probed = cell(name, HALF)
+    write_cell(run, probed, meta=meta_of(probed))
+    assert main([str(run)]) == 0
+    printed = capsys.readouterr().out
+    assert "Results" not in printed
+    assert "50.00" in printed if name == "unheard_of" else "name_date" in printed

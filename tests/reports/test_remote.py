@@ -110,6 +110,18 @@ def test_a_file_address_is_used_where_it_is(run: Path, tmp_path: Path) -> None:
     assert (out / "report.html").is_file()
 
 
+@pytest.mark.parametrize("encoded", [True, False])
+def test_an_address_may_hold_spaces_and_any_script(run: Path, tmp_path: Path, *, encoded: bool) -> None:
+    """Encoded as in a browser, or as it is written."""
+    place = tmp_path / "空 间" / "run 一"
+    write_cell(place, rows(n=3))
+    address = place.as_uri() if encoded else f"file://{place}"
+    with remote.workspace() as here:
+        assert here.run(address) == place
+    assert main([address]) == 0
+    assert (place / "report" / "report.html").is_file()
+
+
 def test_bad_files_are_named_by_the_users_address(
     run: Path, server: Server, bucket: Bucket, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,8 +219,8 @@ def test_secrets_in_an_address_are_not_repeated() -> None:
         remote.name_of("abfs://box@account.dfs.core.windows.net/run") == "abfs://box@account.dfs.core.windows.net/run"
     )
     with remote.workspace() as here, pytest.raises(DataError) as error:
-        here.run("nope://key:secret@lab/run?token=hidden")
-    assert "nope://lab/run" in str(error.value)
+        here.run("nope://key:secret@lab/a run?token=hidden")
+    assert "nope://lab/a run" in str(error.value)
     assert "secret" not in str(error.value)
     assert "hidden" not in str(error.value)
 
