@@ -12,13 +12,16 @@ Exit codes: 0 all cells complete; 1 a cell failed or is incomplete, a check is n
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import hydra
 import pyarrow.compute as pc
@@ -69,13 +72,38 @@ def compose(arguments: Sequence[str]) -> list[Composed]:
         try:
             collect()
         except (HydraException, OmegaConfBaseException, ValueError, AssertionError) as error:  # what Hydra raises
-            raise ConfigError(str(error)) from None
+            raise ConfigError(_no_such_key(str(error), overrides) or str(error)) from None
         except SystemExit as stop:  # argparse has printed what it does not understand
             if stop.code not in (0, None):
                 raise ConfigError("the command line was not accepted (see above)") from None
     if errors:
         raise ConfigError("\n".join(errors))
     return composed
+
+
+def _no_such_key(message: str, overrides: Sequence[str]) -> str | None:
+    """Hydra's ``message`` about an unknown key in our words, with the nearest key there is; None if it is about something else.
+
+    Hydra advises to add the key with +, which the check of the configuration would refuse.
+    """
+    found = re.match(r"Could not override '([^']+)'", message)
+    if found is None:
+        return None
+    groups = {path.name for path in CONF.iterdir() if path.is_dir()}
+    chosen = [o for o in overrides if o.partition("=")[0] in groups and re.fullmatch(r"\w+", o.partition("=")[2])]
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        known = list(_keys(OmegaConf.to_container(hydra.compose("config", overrides=chosen))))
+    near = difflib.get_close_matches(found[1], known, n=1)
+    hint = f"did you mean {near[0]}?" if near else "python launch.py --help lists what there is."
+    return f"{found[1]}: unknown key; {hint}"
+
+
+def _keys(node: Any, above: str = "") -> Iterator[str]:
+    """Every key of a configuration with those above it, as ``run.limit``."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield f"{above}{key}"
+            yield from _keys(value, f"{above}{key}.")
 
 
 def run(arguments: Sequence[str], console: Console) -> int:

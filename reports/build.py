@@ -50,9 +50,10 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None, audi
         audits: audits of the data, written by ``python -m benchmarks audit NAME --json FILE``.
 
     Raises:
-        DataError: files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
+        DataError: no cell of ``reference``, files that cannot be scored (the message names file, row, key and value), or ``out`` cannot be written.
     """
     loaded, probe_cells = probes.apart(load(run_dirs))
+    _refuse_unknown(reference, loaded)
     f = find(loaded, reference or REFERENCE)
     probed = probes.find(loaded.cells, f.scores, probe_cells)
     audited, hunts = data_audit.read(audits), hunt.read(run_dirs)
@@ -90,6 +91,12 @@ def build(run_dirs: list[Path], out: Path, *, reference: str | None = None, audi
             "Give a directory that can be made or written with --out DIR, or move away what is in its place."
         ) from error
     return report
+
+
+def _refuse_unknown(reference: str | None, loaded: Loaded) -> None:
+    methods = sorted({cell.method for cell in loaded.cells})
+    if reference is not None and reference not in methods:
+        raise DataError(f"--reference {reference}: no cell is of this method. Methods here: {', '.join(methods)}.")
 
 
 def _reproducibility(loaded: Loaded) -> list[dict[str, Any]]:

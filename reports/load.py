@@ -136,6 +136,8 @@ def load(run_dirs: Sequence[Path]) -> Loaded:
 
 def _cell_folders(run: Path) -> list[Path]:
     if not (run / "cells").is_dir():
+        if (run / "leak_hunt.json").exists():
+            return []  # it goes with the cells of other runs
         raise DataError(
             f"{run}: no folder cells/ here. Give a run directory (the value of run.dir), which holds cells/*/forecasts.parquet."
         )

@@ -40,7 +40,8 @@ def _nothing_to_compare(pairs: Sequence[Row], reference: str) -> Sentence:
         if pairs
         else f"there is no cell of {reference} with a partner on the same backbone, benchmark, gate and seed"
     )
-    text = f"No two methods could be compared: {why}, so nothing is said about which is better."
+    remedy = "" if pairs else " Another method can take its place: python -m reports RUN --reference METHOD."
+    text = f"No two methods could be compared: {why}, so nothing is said about which is better.{remedy}"
     return Sentence("differences", text, "care", {"pairs": len(pairs)}, "warnings")
 
 
@@ -104,7 +105,7 @@ def _undecided(where: str, family: Sequence[Row]) -> Iterable[Sentence]:
     needed = [p for p in left if p["n_needed"] is not None]
     if needed:
         p = min(needed, key=lambda p: (p["n_needed"] / p["n"], p["benchmark"], p["b"]))
-        numbers["nearest"] = {key: p[key] for key in ("b", "benchmark", "diff", "n", "n_needed")}
+        numbers["nearest"] = {key: p[key] for key in ("b", "benchmark", "diff", "ci", "n", "n_needed")}
         text += (
             f" The nearest to a decision, {_difference(p)}, would need about {p['n_needed']:,} rows instead of {p['n']:,}."
             if p["n_needed"] > p["n"]

@@ -129,7 +129,8 @@ def from_http(
             remedy = f"Check the key in {key}." if os.environ.get(key) else f"It wants a key: {key} is not set."
         return Failure(Status.PROVIDER, f"{reason}. {remedy}", retry=False, fatal=True, http_status=code)
     if code == 404:
-        remedy = f"Check backbone.model={endpoint.model} and backbone.base_url."
+        remedy = f"Check backbone.model={endpoint.model} and backbone.base_url={endpoint.base_url}"
+        remedy += "." if str(endpoint.base_url).rstrip("/").endswith("/v1") else ", which ends in /v1 for most servers."
         return Failure(Status.PROVIDER, f"{reason}. {remedy}", retry=False, fatal=True, http_status=code)
     status = Status.RATE_LIMITED if code == 429 else Status.PROVIDER
     return Failure(

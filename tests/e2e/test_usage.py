@@ -29,7 +29,11 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "said"),
     [
         (["method=nonsense"], ["nonsense"]),
-        (["methd=cot"], ["methd"]),
+        (["methd=cot"], ["methd: unknown key", "did you mean method?"]),
+        (["run.limt=4"], ["run.limt: unknown key", "did you mean run.limit?"]),
+        (["method=vanilla_rag", "method.kk=4"], ["method.kk: unknown key", "did you mean method.k?"]),
+        (["-m", "method=cot,zero_shot", "backbone.temprature=1"], ["did you mean backbone.temperature?"]),
+        (["something.else=1"], ["something.else: unknown key", "--help"]),
         (["+backbone.rpmm=3"], ["backbone.rpmm", "unknown key"]),
         (["backbone.rpm=lots"], ["backbone.rpm", "lots"]),
         (["backbone.max_in_flight=0"], ["backbone.max_in_flight"]),
