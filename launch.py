@@ -181,7 +181,7 @@ def tell_what_was_met(result: RunResult, console: Console) -> None:
             cells[what].append(f"{detail} in {cell.cell}" if detail else cell.cell)
     for what, where in cells.items():
         more = f", and in {len(where) - 1} more (see warnings in cell.json)" if len(where) > 1 else ""
-        say(console, f"note: {what}: {where[0]}{more}")
+        say(console, f"note: {what.rstrip('.')}: {where[0]}{more}")
 
 
 def tell_what_is_left(result: RunResult, console: Console) -> None:
