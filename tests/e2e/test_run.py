@@ -164,7 +164,6 @@ def test_odd_values_pass(run_here: Callable[..., Ran], tmp_path: Path, mode: tup
         "method=zero_shot",
         "run.limit=2",
         f"backbone.model={quoted}",
-        "backbone.label='标签, a|b'",
         directory=directory,
     )
     assert run.code == 0, run.text

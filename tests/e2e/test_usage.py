@@ -53,7 +53,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-m", "method=cot,zero_shot", "gate=strict,loose"], ["loose"]),
         (["method=zero_shot", "=3"], []),
         (["method=3"], []),
-        (["backbone.label='open"], ["backbone.label='open"]),
+        (["backbone.model='open"], ["backbone.model='open"]),
         (["-m", "method=glob(nothing*)"], ["glob"]),
         (["experiment=nothing"], ["experiment/nothing"]),
         (["benchmark.market=MOON"], ["benchmark.market", "MOON"]),
