@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,18 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
 def kill(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+@pytest.fixture(scope="session")
+def recent_sample(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """``benchmark.root=`` of a sample whose documents begin seven weeks before the first decision: a short way to a filled memory."""
+    root = tmp_path_factory.mktemp("recent") / "sample"
+    shutil.copytree(ROOT / "benchmarks" / "sample", root, ignore=shutil.ignore_patterns("*.py", "*.toml"))
+    path = root / "event" / "Sample.json"
+    content = json.loads(path.read_text("utf-8"))
+    content["text"] = [row for row in content["text"] if row["ts"] >= "2020-07-15"]
+    path.write_text(json.dumps(content, ensure_ascii=False), "utf-8")
+    return f"benchmark.root='{root}'"
 
 
 @pytest.fixture

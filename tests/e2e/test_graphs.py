@@ -17,13 +17,17 @@ IN_FLIGHT = 8
 
 @pytest.mark.parametrize("method", ["hipporag2", "graphrag"])
 def test_a_build_that_was_killed_goes_on(
-    run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer], tmp_path: Path, method: str
+    run_here: Callable[..., Ran],
+    endpoint: Callable[..., RehearsalServer],
+    recent_sample: str,
+    tmp_path: Path,
+    method: str,
 ) -> None:
     server = endpoint(latency=0.03)
-    command = (f"method={method}", "feed=docs", "run.limit=8", f"backbone.max_in_flight={IN_FLIGHT}")
+    command = (f"method={method}", recent_sample, "feed=docs", "run.limit=8", f"backbone.max_in_flight={IN_FLIGHT}")
     at = f"backbone.base_url={server.base_url}"
     process = launch_process((*command, at), tmp_path / "killed")
-    wait_for(lambda: stats(server)["chat"]["ok"] >= 60, process)
+    wait_for(lambda: stats(server)["chat"]["ok"] >= 40, process)
     kill(process)
     resumed = run_here(*command, at, directory=tmp_path / "killed")
     assert resumed.code == 0, resumed.text

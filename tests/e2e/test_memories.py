@@ -18,7 +18,7 @@ from tests.e2e.conftest import Ran, comparable, kill, launch_process, stats, wai
 from tests.support import config_of
 
 pytestmark = pytest.mark.slow
-COMMAND = ("-m", "method=mem0,a_mem,memgpt", "benchmark=sample", "run.limit=3", "method.train_limit=5")
+METHODS = ("mem0", "a_mem", "memgpt")
 
 
 def logs(run: Ran) -> dict[str, str]:
@@ -30,27 +30,38 @@ def logs(run: Ran) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(ray_session: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def data(recent_sample: str) -> tuple[str, ...]:
+    return ("benchmark=sample", recent_sample, "run.limit=3", "method.train_limit=5")
+
+
+@pytest.fixture(scope="module")
+def command(data: tuple[str, ...]) -> tuple[str, ...]:
+    return ("-m", f"method={','.join(METHODS)}", *data)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(ray_session: None, command: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Ran:
     import launch
 
     directory = tmp_path_factory.mktemp("undisturbed")
-    code = launch.main([*COMMAND, "backbone.max_in_flight=64", f"run.dir='{directory}'"])
+    code = launch.main([*command, "backbone.max_in_flight=64", f"run.dir='{directory}'"])
     return Ran(code, "", directory)
 
 
-def test_one_worker_gives_what_sixty_four_give(undisturbed: Ran, run_here: Callable[..., Ran]) -> None:
+def test_one_worker_gives_what_sixty_four_give(
+    undisturbed: Ran, command: tuple[str, ...], run_here: Callable[..., Ran]
+) -> None:
     assert undisturbed.code == 0
     assert len(logs(undisturbed)) == 3
-    alone = run_here(*COMMAND, "backbone.max_in_flight=1", "cluster.workers=1")
+    alone = run_here(*command, "backbone.max_in_flight=1", "cluster.workers=1")
     assert alone.code == 0, alone.text
     assert logs(alone) == logs(undisturbed)
     pd.testing.assert_frame_equal(comparable(alone.forecasts()), comparable(undisturbed.forecasts()))
 
 
-def test_the_estimate_holds(undisturbed: Ran, tmp_path: Path) -> None:
+def test_the_estimate_holds(undisturbed: Ran, data: tuple[str, ...], tmp_path: Path) -> None:
     """Calls and prompt tokens of every memory, and of the forecasts that read it, lie between what was said before."""
-    methods = ("mem0", "a_mem", "memgpt")
-    configs = [config_of(f"method={m}", *COMMAND[2:]) for m in methods]
+    configs = [config_of(f"method={m}", *data) for m in METHODS]
     said = {row.cell: row for row in estimate(make_jobs(configs, lambda text: None), RunDirectory(tmp_path)).rows}
     assert len(said) == 6
     for directory in (*undisturbed.directory.glob("memories/*"), *undisturbed.directory.glob("cells/*")):
@@ -63,14 +74,18 @@ def test_the_estimate_holds(undisturbed: Ran, tmp_path: Path) -> None:
 
 
 def test_killed_while_it_is_filled_and_resumed(
-    undisturbed: Ran, run_here: Callable[..., Ran], endpoint: Callable[..., RehearsalServer], tmp_path: Path
+    undisturbed: Ran,
+    command: tuple[str, ...],
+    run_here: Callable[..., Ran],
+    endpoint: Callable[..., RehearsalServer],
+    tmp_path: Path,
 ) -> None:
     server = endpoint(latency=0.02)
-    command = (*COMMAND, f"backbone.base_url={server.base_url}", "backbone.max_in_flight=8")
+    command = (*command, f"backbone.base_url={server.base_url}", "backbone.max_in_flight=8")
     process = launch_process(command, tmp_path / "killed")
     journals = "memories/*/memory.jsonl"
     wait_for(lambda: len(list((tmp_path / "killed").glob(journals))) == 3, process)
-    wait_for(lambda: stats(server)["chat"]["ok"] >= 400, process)
+    wait_for(lambda: stats(server)["chat"]["ok"] >= 130, process)
     kill(process)
     resumed = run_here(*command, directory=tmp_path / "killed")
     assert resumed.code == 0, resumed.text
@@ -80,10 +95,11 @@ def test_killed_while_it_is_filled_and_resumed(
     assert stats(server)["chat"]["repeated"] <= 24
 
 
-def test_a_filled_memory_can_be_shared_as_one_file(undisturbed: Ran, run_here: Callable[..., Ran]) -> None:
+def test_a_filled_memory_can_be_shared_as_one_file(
+    undisturbed: Ran, data: tuple[str, ...], run_here: Callable[..., Ran]
+) -> None:
     (file,) = (undisturbed.directory / "memories").glob("a_mem__*/memory.parquet")
-    command = ("method=a_mem", *COMMAND[2:])
-    run = run_here(*command, f"memory_file='{file}'")
+    run = run_here("method=a_mem", *data, f"memory_file='{file}'")
     assert run.code == 0, run.text
     assert not list((run.directory / "memories").iterdir()), "something was filled"
     columns = ["catalyst_id", "prob_positive", "prompt_sha256"]
@@ -91,8 +107,8 @@ def test_a_filled_memory_can_be_shared_as_one_file(undisturbed: Ran, run_here: C
     pd.testing.assert_frame_equal(run.forecasts()[columns], shared)
 
 
-def test_gates_share_one_memory(run_here: Callable[..., Ran]) -> None:
-    run = run_here("-m", "method=mem0", *COMMAND[2:], "gate=strict,paper,off")
+def test_gates_share_one_memory(data: tuple[str, ...], run_here: Callable[..., Ran]) -> None:
+    run = run_here("-m", "method=mem0", *data, "gate=strict,paper,off")
     assert run.code == 0, run.text
     assert len(logs(run)) == 1
     assert run.forecasts()["prompt_sha256"].nunique() > 3
