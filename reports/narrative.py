@@ -34,7 +34,8 @@ def _label(report: Row) -> Iterable[Sentence]:
 def _audit(rows: Sequence[Row], cells: Sequence[Row]) -> Iterable[Sentence]:
     """Whether every record in a prompt was known at the decision time."""
     checked = sum(r["checked"] for r in rows)
-    unseen = [c for c in cells if c["counts"] and not c["no_llm"] and not any(c["cell"] in r["cells"] for r in rows)]
+    asked = [c for c in cells if c["counts"] and not c["no_llm"]]
+    unseen, bare = ([c for c in asked if c["evidence_records"] == records] for records in (None, 0))
     for gate in ("strict", "paper", "off", "unknown"):
         under = [r for r in rows if r["gate"] == gate]
         late, unsure = sum(r["late"] for r in under), sum(r["unverifiable"] for r in under)
@@ -62,6 +63,14 @@ def _audit(rows: Sequence[Row], cells: Sequence[Row]) -> Iterable[Sentence]:
             f"{many(len(unseen), 'cell')} that asked a model {'has' if len(unseen) == 1 else 'have'} no evidence on file, so nothing is known about what entered {'its' if len(unseen) == 1 else 'their'} prompts: {names(unseen)}.",
             "care",
             {"unseen": len(unseen)},
+            "audit",
+        )
+    if bare:
+        yield Sentence(
+            "audit",
+            f"No record of evidence entered a prompt of {many(len(bare), 'cell')} that asked a model: {names(bare)}.",
+            "care",
+            {"bare": len(bare)},
             "audit",
         )
 

@@ -36,6 +36,7 @@ class Score:
         positive_share: share of positive answers among scored rows with status ok.
         tokens_unknown, cost_unknown: rows that made a call and are not in ``tokens_total``, ``cost_usd``.
         no_llm: no row made a call, so the rehearsal endpoint has no part in the figures.
+        evidence_records: records that entered its prompts; None where evidence.parquet is missing.
         state: complete, incomplete or failed.
     """
 
@@ -101,6 +102,7 @@ class Score:
     tokens_unknown: int = 0
     cost_usd: float | None = None
     cost_unknown: int = 0
+    evidence_records: int | None = None
     constant: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -158,6 +160,7 @@ def score(cell: Cell, found: Answers | None = None) -> Score:
         n_clusters=len({catalyst for catalyst, _ in scored.keys}),
         counts={status.value: counts[status] for status in Status if counts[status]},
         coverage=ok / n if n else None,
+        evidence_records=None if cell.evidence is None else len(cell.evidence["kind"]),
         warnings=tuple(warnings),
         **results,
     )  # fmt: skip

@@ -139,6 +139,6 @@ def test_a_trained_memory_can_be_shared_as_one_file(undisturbed: Ran, run_here: 
 
 
 def test_all_variants_that_learn_share_one_training(run_here: Callable[..., Ran]) -> None:
-    run = run_here("-m", "method=tiem,tiem_wo_eeh,tiem_wo_hefr,tiem_scmr", "benchmark=sample", "run.limit=2")
+    run = run_here("-m", "method=tiem,tiem_wo_eeh,tiem_wo_hefr,tiem_scmr", "run.limit=2", "method.train_limit=20")
     assert run.code == 0, run.text
     assert len(list((run.directory / "memories").iterdir())) == 1

@@ -22,7 +22,7 @@ def cell(method: str = "tiem", **more: Any) -> Row:
         "counts": {"ok": 100}, "coverage": 1.0, "constant": False, "acc": 0.6, "acc_ci": (0.5, 0.7), "acc_ci_day": (0.48, 0.72),
         "base_rate": 0.5, "effective_n_day": 80.0, "design_effect_day": 1.25, "n_days": 20, "n_scored": 100, "n_clusters": 100, "epochs": 1,
         "n_pending": 0, "n_dropped": 0, "positive_share": 0.5, "tokens_total": 1000.0,
-        "cost_usd": 0.5,
+        "cost_usd": 0.5, "evidence_records": 50,
     } | more  # fmt: skip
 
 
@@ -217,9 +217,12 @@ def test_an_audit_that_is_not_clean() -> None:
     (said,) = about("audit", report(audit=[evidence(late=2), evidence(gate="off")]))
     assert "Under the gate strict, 2 late and 0 unverifiable of 50" in said.text
     assert "cannot be trusted" in said.text
-    (unseen,) = about("audit", report(audit=[]))
+    (unseen,) = about("audit", report(audit=[], cells=[cell(evidence_records=None)]))
     assert "1 cell that asked a model has no evidence on file" in unseen.text
-    assert not about("audit", report(audit=[], cells=[cell(counts={})])), "a cell without a row asked nothing"
+    (bare,) = about("audit", report(audit=[], cells=[cell(evidence_records=0)]))
+    assert "No record of evidence entered a prompt of 1 cell that asked a model: tiem × b × d" in bare.text
+    untouched = cell(counts={}, evidence_records=None)
+    assert not about("audit", report(audit=[], cells=[untouched])), "a cell without a row asked nothing"
     assert about("audit", report())[0].tone == "good"
 
 
